@@ -1,0 +1,55 @@
+# Every path is relative and every tool is taken from .venv, so the folder may have any name.
+PYTHON ?= python3
+BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-annotate --custom-compile-command "make lock"
+
+CODE := $(wildcard src tests tools bench examples)
+FAST_TESTS := $(wildcard tests/architecture tests/unit)
+SPARK_TESTS := $(filter-out tests/architecture/ tests/unit/ tests/prove/ tests/__pycache__/,$(wildcard tests/*/))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test prove lint format bench lock clean
+
+help:  ## Show this list
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup:  ## Make .venv with everything in it (PYTHON=python3.12 chooses the Python)
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "setup: '$(PYTHON)' was not found; install Python 3.11 or later, or name it: make setup PYTHON=/path/to/python3" >&2; \
+		exit 1; }
+	@"$(PYTHON)" tools/setup.py
+
+demo: setup  ## Run two days of orders through Spark into Delta tables under demo/
+	@$(BIN)/python tools/demo.py
+
+lint: setup  ## Check style, formatting, types and the direction of imports
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy $(CODE)
+	$(BIN)/lint-imports
+
+format: setup  ## Let ruff fix and format the code
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+test: lint  ## Lint, then all tests but the long proofs, then the coverage gate
+	$(BIN)/python -m pytest --cov --cov-report=json --cov-report= $(FAST_TESTS) $(SPARK_TESTS)
+	$(BIN)/python tools/coverage_gate.py
+
+prove: setup  ## The long proofs (hours)
+	$(BIN)/python -m pytest -m prove --timeout=0 tests/prove
+
+bench: setup  ## Side-by-side benchmarks, results as JSON
+	$(BIN)/python -m bench
+
+lock: setup  ## Resolve the dependencies again and rewrite requirements/*.txt
+	$(LOCK) requirements/build.in --output-file requirements/build.txt
+	$(LOCK) pyproject.toml --extra dev --output-file requirements/lock.txt
+
+clean:  ## Remove what make made: .venv, caches, reports, and a demo/ that carries our marker
+	@if [ -f .venv/setup.log ]; then rm -rf .venv; fi
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .coverage .coverage.json src/deltaworks.egg-info
+	@if [ -f demo/.deltaworks-demo ]; then rm -rf demo; fi
+	find src tests tools bench examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
