@@ -1,0 +1,5 @@
+"""`python -m deltaworks`."""
+
+from deltaworks.cli.app import main
+
+main()

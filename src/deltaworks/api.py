@@ -1,0 +1,215 @@
+"""One facade: everything the command line can do, from Python.
+
+Example::
+
+    project = Project.open(".")
+    result = project.run("orders", variables={"day": "2026-01-02"})
+    print(result.status, result.batches[-1].outputs[0].rows_updated)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from deltaworks.clock import Clock, SystemClock
+from deltaworks.config.interpolate import Names
+from deltaworks.config.project import ProjectConfig, load_project
+from deltaworks.contracts.context import Site
+from deltaworks.contracts.engine import CanInspect
+from deltaworks.errors import ConfigError, Problem
+from deltaworks.model.results import PlanResult, RunResult
+from deltaworks.model.table_ref import is_url, table_name_problem
+from deltaworks.observe.bus import Bus, Listener
+from deltaworks.pipeline.catalog import (
+    Catalog,
+    find_pipeline,
+    is_pipeline_file,
+    load_catalog,
+    load_plan,
+    pipeline_files,
+)
+from deltaworks.pipeline.graph import build_plan
+from deltaworks.pipeline.spec import Pipeline
+from deltaworks.pipeline.stages import Plan
+from deltaworks.runtime.session import SparkStarter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deltaworks.runtime.records import RunRecord
+    from deltaworks.runtime.runner import Workplace
+    from deltaworks.tables.manager import TableManager
+
+Variables = Mapping[str, str]
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+class Project:
+    """A project: its pipelines, its tables, its runs, and one Spark for all of them."""
+
+    def __init__(
+        self,
+        config: ProjectConfig,
+        *,
+        spark: SparkSession | None = None,
+        listeners: Sequence[Listener] = (),
+        notify: Callable[[str], None] = _silent,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = config
+        self._notify = notify
+        self._clock = clock or SystemClock()
+        self._bus = Bus(listeners)
+        self._starter = SparkStarter(config, own=spark, notify=notify)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path = ".",
+        *,
+        profile: str = "",
+        variables: Variables | None = None,
+        spark: SparkSession | None = None,
+        listeners: Sequence[Listener] = (),
+        notify: Callable[[str], None] = _silent,
+    ) -> Self:
+        """The project at or above a folder; a session you bring is used instead of our own."""
+        start = Path(path).expanduser().absolute()
+        if not start.exists():
+            raise ConfigError(f'folder "{path}" does not exist')
+        folder = start if start.is_dir() else start.parent
+        config = load_project(folder, environ=os.environ, profile=profile, variables=variables)
+        return cls(config, spark=spark, listeners=listeners, notify=notify)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop Spark, if this project started it."""
+        if self._starter.started:
+            from deltaworks.engines.spark.session import stop_session
+
+            stop_session(self._starter.shared())
+
+    @property
+    def site(self) -> Site:
+        """Where the project's paths and tables are."""
+        return Site(root=self.config.root, warehouse=self.config.warehouse)
+
+    @property
+    def spark(self) -> SparkSession:
+        """A session with Delta ready, for notebooks."""
+        return self._starter.shared()
+
+    def pipelines(self) -> tuple[Path, ...]:
+        """The project's pipeline files."""
+        return pipeline_files(self.config)
+
+    def validate(self, *targets: str) -> tuple[Problem, ...]:
+        """Every problem of the named pipelines, or of all; starts nothing."""
+        return self.catalog(*targets).problems
+
+    def catalog(self, *targets: str) -> Catalog:
+        """The plans of the named pipelines, or of all, with every problem in and between them."""
+        paths = [self._path(target) for target in targets] if targets else self.pipelines()
+        if not paths:
+            raise ConfigError(
+                f'no pipeline file matches "{self.config.pipelines}" in {self.config.root}',
+                hint="write one there, or start with `deltaworks init`",
+            )
+        return load_catalog(self.config, paths)
+
+    def plan(
+        self,
+        target: str | Pipeline,
+        *,
+        variables: Variables | None = None,
+        offline: bool = False,
+    ) -> PlanResult:
+        """What a run would do. Nothing is written."""
+        from deltaworks.runtime.explain import explain_offline, explain_plan
+
+        plan = self._plan(target, variables)
+        explain = explain_offline if offline else explain_plan
+        return explain(plan, self._workplace())
+
+    def run(
+        self,
+        target: str | Pipeline,
+        *,
+        variables: Variables | None = None,
+        batch_id: str | None = None,
+        again: bool = False,
+        full_refresh: bool = False,
+    ) -> RunResult:
+        """Run a pipeline once; a run that fails is a result with an error."""
+        from deltaworks.runtime.runner import RunOptions, run_plan
+
+        plan = self._plan(target, variables)
+        options = RunOptions(batch_id=batch_id, again=again, full_refresh=full_refresh)
+        return run_plan(plan, self._workplace(), options)
+
+    def runs(self) -> tuple[RunRecord, ...]:
+        """Every recorded run, newest first."""
+        from deltaworks.runtime.records import RunRecords
+
+        return RunRecords(self.config.warehouse, self.config.project_id).all()
+
+    def table(self, name: str) -> TableManager:
+        """A table, by its name in the warehouse or by a path."""
+        from deltaworks.tables.manager import TableManager
+
+        is_path = is_url(name) or "/" in name or bool(table_name_problem(name))
+        quarantine = name.endswith("__quarantine") and "/" not in name
+        if quarantine:
+            name, is_path = f"{self.config.warehouse}/{name}", True
+        ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
+        return TableManager(ref, spark=self._spark_engine)
+
+    def _spark_engine(self) -> CanInspect:
+        from deltaworks.engines.spark.engine import SparkEngine
+
+        return SparkEngine(self.spark)
+
+    def _names(self, variables: Variables | None) -> Names:
+        own = self.config.names
+        return replace(own, variables={**own.variables, **(variables or {})})
+
+    def _path(self, target: str) -> Path:
+        if not is_pipeline_file(target):
+            return find_pipeline(self.config, target)
+        path = Path(target).expanduser()
+        inside = self.config.root / path
+        return inside if not path.exists() and inside.exists() else path.absolute()
+
+    def _plan(self, target: str | Pipeline, variables: Variables | None) -> Plan:
+        if isinstance(target, Pipeline):
+            return build_plan(target)
+        return load_plan(self._path(target), self._names(variables))
+
+    def _workplace(self) -> Workplace:
+        from deltaworks.runtime.runner import Workplace
+
+        return Workplace(
+            config=self.config,
+            clock=self._clock,
+            bus=self._bus,
+            spark=self._starter,
+            notify=self._notify,
+        )

@@ -1,0 +1,1 @@
+"""The project file, its variables, and where things are kept."""

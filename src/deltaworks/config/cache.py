@@ -1,0 +1,34 @@
+"""Where downloaded and generated files that can be made again are kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+CACHE_VARIABLE = "DELTAWORKS_CACHE"
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """The cache folder: `DELTAWORKS_CACHE`, or the platform's own place for caches."""
+    chosen = environ.get(CACHE_VARIABLE, "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return platformdirs.user_cache_path("deltaworks")
+
+
+def write_atomically(path: Path, content: bytes, *, mode: int = 0o644) -> None:
+    """Write a file that other processes see whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,149 @@
+"""YAML and JSON files as plain values that remember their lines.
+
+YAML is read as version 1.2: `on` and `no` are text, and so are dates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltaworks.errors import ConfigError, Problem, SpecError
+
+Where = tuple[str | int, ...]
+_MOST_NODES = 100_000
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's content, and the line of everything in it."""
+
+    file: Path
+    value: Any
+    lines: Mapping[Where, int]
+
+    @property
+    def shown(self) -> str:
+        """The file's name as the user would write it."""
+        return shown_path(self.file)
+
+    def line(self, where: Where) -> int:
+        """The line of an entry, or of the nearest thing around it."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where, 1)
+
+    def problem(self, where: Where, *, code: str, message: str, hint: str = "") -> Problem:
+        """A problem at a place in this file."""
+        return Problem(
+            code=code,
+            message=message,
+            hint=hint,
+            file=self.shown,
+            line=self.line(where),
+            path=dotted(where),
+        )
+
+
+def dotted(where: Where) -> str:
+    """A place as people write it: `load.merge_keys`, `transform[2].columns`."""
+    text = ""
+    for part in where:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def shown_path(path: Path) -> str:
+    """A path relative to where the user stands, when that is shorter."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def load_document(path: Path) -> Document:
+    """Read a file, or say where it is broken."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f'file "{shown_path(path)}" does not exist') from None
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f'file "{shown_path(path)}" cannot be read: {problem}') from None
+    return parse_document(text, path)
+
+
+def parse_document(text: str, path: Path) -> Document:
+    """Read a text as if it stood in a file."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        root = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as problem:
+        line = problem.problem_mark.line + 1 if problem.problem_mark else 1
+        raise _broken(path, line, problem.problem or "it cannot be parsed") from None
+    except YAMLError as problem:
+        raise _broken(path, 1, str(problem).splitlines()[0]) from None
+    lines: dict[Where, int] = {}
+    value = None if root is None else _Builder(path, lines).build(root, ())
+    return Document(path, value, lines)
+
+
+def _broken(path: Path, line: int, what: str) -> SpecError:
+    problem = Problem(
+        code="yaml",
+        message=f"this is not valid YAML: {what}",
+        hint="check the indentation, quotes and brackets here and on the line above",
+        file=shown_path(path),
+        line=line,
+    )
+    return SpecError(problem.message, problems=[problem])
+
+
+class _Builder:
+    """Turns YAML nodes into plain values and notes their lines."""
+
+    def __init__(self, path: Path, lines: dict[Where, int]) -> None:
+        self.path = path
+        self.lines = lines
+
+    def build(self, node: Any, where: Where) -> Any:
+        line = node.start_mark.line + 1
+        self.lines.setdefault(where, line)
+        if len(self.lines) > _MOST_NODES:
+            raise _broken(self.path, line, f"it has more than {_MOST_NODES:,} entries")
+        if node.id == "mapping":
+            return self._mapping(node, where)
+        if node.id == "sequence":
+            return [self.build(child, (*where, i)) for i, child in enumerate(node.value)]
+        return _scalar(node)
+
+    def _mapping(self, node: Any, where: Where) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, line = str(key_node.value), key_node.start_mark.line + 1
+            if key in result:
+                raise _broken(self.path, line, f'"{key}" stands here twice')
+            self.lines[(*where, key)] = line
+            result[key] = self.build(value_node, (*where, key))
+        return result
+
+
+def _scalar(node: Any) -> Any:
+    kind, text = node.tag.rpartition(":")[2], node.value
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "int":
+        return _integer(text.replace("_", ""))
+    if kind == "float":
+        return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+    return text
+
+
+def _integer(text: str) -> int:
+    is_prefixed = text.lstrip("+-").lower().startswith(("0x", "0o"))
+    return int(text, 0 if is_prefixed else 10)

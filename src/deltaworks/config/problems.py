@@ -1,0 +1,122 @@
+"""Validation errors as problems with a line and a suggestion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from deltaworks.config.files import Document, Where
+from deltaworks.errors import Problem
+from deltaworks.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def problems_of(
+    error: ValidationError, model: type[BaseModel], document: Document, where: Where
+) -> tuple[Problem, ...]:
+    """Every mistake pydantic found, each at its place in the file."""
+    found = [_problem(detail, model, document, where) for detail in error.errors()]
+    return tuple(dict.fromkeys(found))
+
+
+def _problem(
+    detail: ErrorDetails, model: type[BaseModel], document: Document, where: Where
+) -> Problem:
+    place = detail["loc"]
+    full = _known_place(document, (*where, *place))
+    name = str(place[-1]) if place else ""
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        owner = _owner(model, place[:-1])
+        hint = did_you_mean(name, field_names(owner)) if owner else ""
+        return document.problem(
+            full, code="unknown_key", message=f'unknown key "{name}"', hint=hint
+        )
+    if kind == "missing":
+        described = _described(model, place)
+        return document.problem(
+            full[:-1], code="missing_key", message=f'"{name}" is missing', hint=described
+        )
+    label = next((str(part) for part in reversed(place) if isinstance(part, str)), name)
+    if kind in ("literal_error", "enum"):
+        choices = _choices(detail)
+        return document.problem(
+            full,
+            code="wrong_value",
+            message=f'"{label}" cannot be "{detail["input"]}"',
+            hint=did_you_mean(str(detail["input"]), choices),
+        )
+    return document.problem(full, code="wrong_value", message=_said(label, detail))
+
+
+def _known_place(document: Document, full: Where) -> Where:
+    """Drop the parts pydantic adds for itself, such as the branch of a union."""
+    kept: Where = ()
+    for part in full:
+        if (*kept, part) in document.lines or part == full[-1]:
+            kept = (*kept, part)
+    return kept
+
+
+def _said(label: str, detail: ErrorDetails) -> str:
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] in ("value_error", "assertion_error"):
+        return f'"{label}": {message}'
+    message = message.replace("Input should be", "must be")
+    return f'"{label}" {message}, not {_shown(detail["input"])}'
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    return f'"{value}"'
+
+
+def _choices(detail: ErrorDetails) -> list[str]:
+    expected = str(detail.get("ctx", {}).get("expected", ""))
+    return [word.strip().strip("'") for word in expected.replace(" or ", ",").split(",")]
+
+
+def field_names(model: type[BaseModel]) -> list[str]:
+    """The keys a file may use for a model."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _described(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    owner = _owner(model, place[:-1])
+    if owner is None:
+        return ""
+    for name, field in owner.model_fields.items():
+        if (field.alias or name) == place[-1]:
+            return field.description or ""
+    return ""
+
+
+def _owner(model: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The model a nested place belongs to."""
+    for part in place:
+        if isinstance(part, int):
+            continue
+        nested = next(
+            (
+                _model_in(field.annotation)
+                for name, field in model.model_fields.items()
+                if part in (name, field.alias)
+            ),
+            None,
+        )
+        if nested is None:
+            return None
+        model = nested
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation if issubclass(annotation, BaseModel) else None
+    return next((found for arg in get_args(annotation) if (found := _model_in(arg))), None)

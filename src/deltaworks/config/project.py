@@ -1,0 +1,194 @@
+"""The project file, `deltaworks.yaml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from deltaworks.config.files import Document, load_document, shown_path
+from deltaworks.config.interpolate import Names, interpolate
+from deltaworks.config.problems import problems_of
+from deltaworks.errors import ConfigError, Problem, SpecError
+from deltaworks.model.table_ref import absolute
+from deltaworks.suggest import did_you_mean
+
+PROJECT_FILE = "deltaworks.yaml"
+_SETTINGS = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class EngineSettings(BaseModel):
+    """How Spark is started."""
+
+    model_config = _SETTINGS
+
+    master: str = "local[*]"
+    """Where Spark runs: this machine, or a cluster's URL."""
+    conf: dict[str, str] = Field(default_factory=dict)
+    """Spark settings; they win over ours."""
+
+
+class LockSettings(BaseModel):
+    """How long to wait for another run."""
+
+    model_config = _SETTINGS
+
+    wait_seconds: float = 30.0
+    """Give up, naming who has the lock, after this long."""
+
+
+class ProjectFile(BaseModel):
+    """What `deltaworks.yaml` may say."""
+
+    model_config = _SETTINGS
+
+    project: str
+    """The project's name."""
+    warehouse: str
+    """Where tables live: a folder, or an object store's URL."""
+    id: str = ""
+    """Written once by `init`; keeps two projects of one name apart."""
+    pipelines: str = "pipelines/*.yaml"
+    """Which files are pipelines."""
+    engine: EngineSettings = Field(default_factory=EngineSettings)
+    """How Spark is started."""
+    locks: LockSettings = Field(default_factory=LockSettings)
+    """How long to wait for another run."""
+    vars: dict[str, str] = Field(default_factory=dict)
+    """Names for ${var:NAME}; `--var NAME=...` overrides."""
+    profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Named changes to all of the above, chosen with `--profile`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectConfig:
+    """A project file, its profile applied, its paths resolved."""
+
+    root: Path
+    name: str
+    project_id: str
+    warehouse: str
+    pipelines: str
+    engine: EngineSettings
+    locks: LockSettings
+    names: Names
+    profile: str = ""
+    file: Path | None = None
+
+
+def find_project_file(start: Path) -> Path | None:
+    """The nearest project file at or above a folder."""
+    for folder in (start, *start.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder / PROJECT_FILE
+    return None
+
+
+def load_project(
+    start: Path,
+    *,
+    environ: Mapping[str, str],
+    profile: str = "",
+    variables: Mapping[str, str] | None = None,
+) -> ProjectConfig:
+    """The project at or above a folder; a folder without one is a project of its own name."""
+    file = find_project_file(start)
+    if file is None:
+        return _bare_project(start, environ=environ, profile=profile, variables=variables or {})
+    document = load_document(file)
+    if not isinstance(document.value, dict):
+        raise ConfigError(f'"{shown_path(file)}" must hold names and values, such as project: shop')
+    merged = _with_profile(document, profile)
+    own = merged.value.get("vars")
+    all_variables = {**(own if isinstance(own, dict) else {}), **(variables or {})}
+    names = Names(all_variables, environ)
+    ready, problems = interpolate(merged, names)
+    parsed = _parse(ready, problems)
+    return ProjectConfig(
+        root=file.parent,
+        name=parsed.project,
+        project_id=parsed.id or parsed.project,
+        warehouse=absolute(parsed.warehouse, root=file.parent),
+        pipelines=parsed.pipelines,
+        engine=parsed.engine,
+        locks=parsed.locks,
+        names=Names({**parsed.vars, **(variables or {})}, environ),
+        profile=profile,
+        file=file,
+    )
+
+
+def _bare_project(
+    root: Path, *, environ: Mapping[str, str], profile: str, variables: Mapping[str, str]
+) -> ProjectConfig:
+    if profile:
+        raise ConfigError(
+            f'profile "{profile}" needs a project file, and there is none at or above "{root}"',
+            hint="run `deltaworks init` there",
+        )
+    return ProjectConfig(
+        root=root,
+        name=root.name or "project",
+        project_id=root.name or "project",
+        warehouse=absolute("./warehouse", root=root),
+        pipelines="*.yaml",
+        engine=EngineSettings(),
+        locks=LockSettings(),
+        names=Names(dict(variables), environ),
+    )
+
+
+def _with_profile(document: Document, profile: str) -> Document:
+    if not profile:
+        return document
+    profiles = document.value.get("profiles") or {}
+    if profile not in profiles:
+        raise ConfigError(
+            f'there is no profile "{profile}"',
+            hint=did_you_mean(profile, profiles),
+            file=document.shown,
+            line=document.line(("profiles",)),
+        )
+    merged = _merge(document.value, profiles[profile])
+    return Document(document.file, merged, document.lines)
+
+
+def _merge(under: Any, over: Any) -> Any:
+    """Maps are merged name by name, deeply; anything else is replaced."""
+    if isinstance(under, dict) and isinstance(over, dict):
+        joined = {name: _merge(under[name], over[name]) for name in under.keys() & over.keys()}
+        return {**under, **over, **joined}
+    return over
+
+
+def _parse(document: Document, problems: tuple[Problem, ...]) -> ProjectFile:
+    value = _texts(document.value)
+    try:
+        parsed = ProjectFile.model_validate(value)
+    except ValidationError as error:
+        problems = (*problems, *problems_of(error, ProjectFile, document, ()))
+        raise SpecError("the project file is wrong", problems=problems) from None
+    if problems:
+        raise SpecError("the project file is wrong", problems=problems)
+    return parsed
+
+
+def _texts(value: dict[str, Any]) -> dict[str, Any]:
+    """Numbers and booleans in `vars` and `engine.conf` are the texts they were written as."""
+    result = dict(value)
+    if isinstance(result.get("vars"), dict):
+        result["vars"] = {name: _text(item) for name, item in result["vars"].items()}
+    engine = result.get("engine")
+    if isinstance(engine, dict) and isinstance(engine.get("conf"), dict):
+        conf = {name: _text(item) for name, item in engine["conf"].items()}
+        result["engine"] = {**engine, "conf": conf}
+    return result
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

@@ -1,0 +1,1 @@
+"""What a plug-in and an engine must be, and how they are found."""

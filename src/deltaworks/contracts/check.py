@@ -1,0 +1,62 @@
+"""What must hold of rows before they are published."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import Plugin
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a table check saw."""
+
+    passed: bool
+    detail: str
+
+
+class Check(Plugin):
+    """A rule, and what happens when it does not hold."""
+
+    kind: ClassVar[str] = "check"
+
+    name: str = ""
+    """What the results call this check; its rule when left out."""
+    input: str = ""
+    """The step whose rows are checked; the last one when left out."""
+
+    def rule_text(self) -> str:
+        """The rule in a few words."""
+        return self.name or self.plugin_type()
+
+    def columns_used(self) -> tuple[str, ...]:
+        """Columns the rule names outright, so that a missing one is named."""
+        return ()
+
+
+class RowCheck(Check):
+    """Holds or not for each row. NULL is a failure unless the rule says otherwise."""
+
+    on_fail: Literal["fail", "warn", "quarantine", "drop"] = "fail"
+    """What happens to rows that fail: stop the run, go on, set aside, or leave out."""
+
+    @abstractmethod
+    def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
+        """True for rows that pass; false or NULL for rows that do not."""
+
+
+class TableCheck(Check):
+    """Holds or not for the rows as a whole."""
+
+    on_fail: Literal["fail", "warn"] = "fail"
+    """What happens when it does not hold: stop the run, or go on with a warning."""
+
+    @abstractmethod
+    def measure(self, ctx: RunContext, frame: DataFrame) -> Measurement:
+        """Look at the rows once and judge them."""

@@ -1,0 +1,56 @@
+"""What a plug-in may know of the run it takes part in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltaworks.model.batch import Bounds
+from deltaworks.model.commit import Txn
+from deltaworks.model.table_ref import TableRef, absolute, named_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where a project lives: the folder its paths start from, and its warehouse."""
+
+    root: Path
+    warehouse: str
+
+    def path(self, path: str) -> str:
+        """A path of the pipeline file, as engines need it."""
+        return absolute(path, root=self.root)
+
+    def table(self, *, table: str, path: str) -> TableRef:
+        """The table a source or sink names, by name or by path."""
+        if table:
+            return named_table(table, warehouse=self.warehouse)
+        return TableRef(path, self.path(path))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunContext:
+    """One run: its site, its session and its moment. Time stands still in it."""
+
+    site: Site
+    spark: SparkSession
+    run_id: str
+    now: datetime
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchWrite:
+    """What a sink must put into the very commit that holds the rows of a batch."""
+
+    n: int
+    txn: Txn
+    user_metadata: str
+    rows: int | None = None
+    replace: bool = False

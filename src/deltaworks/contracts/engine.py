@@ -1,0 +1,20 @@
+"""What an engine can do, asked for by ability rather than by name."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from deltaworks.model.table_info import CommitRecord, TableInfo
+
+
+@runtime_checkable
+class CanInspect(Protocol):
+    """Reads a table's log: what the table is, and how it came to be."""
+
+    def info(self, location: str, *, version: int | None = None) -> TableInfo | None:
+        """The table at a version; None when no table is there."""
+        ...
+
+    def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
+        """Commits, newest first."""
+        ...

@@ -1,0 +1,59 @@
+"""What every plug-in is: a frozen, fully typed piece of a pipeline file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_serializer
+
+REJECTED = "__deltaworks_rejected"
+"""The column by which a stage marks rows it refuses: struct<rule, reason, raw>, NULL if fine."""
+
+
+def _listed(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+"""A list of names; a single name stands for a list of one."""
+
+TextMap = dict[str, Annotated[str, BeforeValidator(_as_text)]]
+"""Names and texts; booleans and numbers are written as Spark spells them."""
+
+
+class Plugin(BaseModel):
+    """One piece of a pipeline: its fields are exactly what the file may say."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+    )
+
+    kind: ClassVar[str] = ""
+
+    @classmethod
+    def plugin_type(cls) -> str:
+        """The word that selects this plug-in in a file: its module's name."""
+        return cls.__module__.rpartition(".")[2]
+
+    @model_serializer(mode="wrap")
+    def _with_type(self, handler: Any) -> dict[str, Any]:
+        fields: dict[str, Any] = handler(self)
+        return {"type": self.plugin_type(), **fields}
+
+    def document(self) -> dict[str, Any]:
+        """What the file would say: only what differs from the defaults."""
+        return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong between fields that are right one by one."""
+        return ()

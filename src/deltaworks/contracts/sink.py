@@ -1,0 +1,58 @@
+"""Where rows go."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.plugin import Plugin
+from deltaworks.model.commit import CommitInfo, SinkState
+from deltaworks.model.results import OutputPlan
+from deltaworks.model.table_ref import TableRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Sink(Plugin):
+    """Lands a batch in one atomic step, with the batch's number in it."""
+
+    kind: ClassVar[str] = "sink"
+
+    name: str = ""
+    """What the ledger calls this sink; its table or type when left out."""
+    input: str = ""
+    """The step whose rows are written; the last one when left out."""
+
+    @abstractmethod
+    def target(self, site: Site) -> TableRef:
+        """The table or folder this sink writes."""
+
+    @abstractmethod
+    def state(self, site: Site, app_id: str) -> SinkState:
+        """What stands there now, and the last batch of this writer it holds; no engine."""
+
+    @abstractmethod
+    def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
+        """Land the batch; called again with the same batch it changes nothing."""
+
+    @abstractmethod
+    def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
+        """What `write` would do, found without writing."""
+
+    def plan_offline(self, site: Site) -> OutputPlan:
+        """What can be said of the write without looking at rows or tables."""
+        return OutputPlan(sink=self.name or self.plugin_type(), path=self.target(site).label)
+
+    def reads_twice(self) -> bool:
+        """Whether writing goes over the rows more than once, so that they must be kept."""
+        return False
+
+    def adds_on_rerun(self) -> bool:
+        """Whether landing the same rows as a new batch would add them again."""
+        return False
+
+    def lock_path(self, site: Site) -> str:
+        """The folder a writer of this sink must have for itself; empty for none."""
+        return ""

@@ -1,0 +1,46 @@
+"""Where rows come from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Plugin
+from deltaworks.errors import DeltaworksError
+from deltaworks.model.batch import Bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Source(Plugin):
+    """Says what it would read, then reads exactly that."""
+
+    kind: ClassVar[str] = "source"
+
+    @abstractmethod
+    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+        """What there is to read now, found without an engine; `since` is what was read last."""
+
+    @abstractmethod
+    def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        """The rows within the bounds, lazily; refused rows are marked, never dropped."""
+
+    def still_there(self, site: Site, bounds: Bounds) -> str:
+        """Why recorded bounds can no longer be read identically; empty when they can."""
+        return ""
+
+    def rows(self, site: Site, bounds: Bounds) -> int | None:
+        """How many rows the bounds hold, where metadata tells without reading them."""
+        return None
+
+    def tables_read(self, site: Site) -> tuple[str, ...]:
+        """Locations of the tables this source reads."""
+        return ()
+
+    def explain_failure(
+        self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
+    ) -> DeltaworksError:
+        """The same error, with the file, line and value at fault where they can be found."""
+        return error

@@ -1,0 +1,42 @@
+"""What is done to rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import Plugin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Transform(Plugin):
+    """Turns one frame, and perhaps others by name, into a new one."""
+
+    kind: ClassVar[str] = "transform"
+    row_preserving: ClassVar[bool] = False
+    """Whether every row in is one row out (or one that the step itself refuses)."""
+    drops_rows: ClassVar[bool] = False
+    """Whether rows it leaves out count as dropped by this step's name."""
+
+    name: str = ""
+    """What other steps call this step's result."""
+    input: str = ""
+    """The step or source to start from; the previous step when left out."""
+
+    def other_inputs(self) -> tuple[str, ...]:
+        """Further steps or sources this step reads, by name."""
+        return ()
+
+    def columns_converted(self) -> tuple[str, ...]:
+        """Columns whose values may not fit, so that a failure can be traced to one."""
+        return ()
+
+    @abstractmethod
+    def apply(
+        self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
+    ) -> DataFrame:
+        """The new frame, lazily; refused rows are marked, never dropped."""

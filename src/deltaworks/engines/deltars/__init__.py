@@ -1,0 +1,1 @@
+"""delta-rs answers at once, in process and with no JVM."""

@@ -1,0 +1,65 @@
+"""delta-rs errors in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deltaworks.errors import (
+    CommitConflict,
+    DamagedTable,
+    EngineError,
+    StorageError,
+    TableNotFound,
+    VersionNotFound,
+)
+
+_DAMAGE = ("Json error", "Malformed", "Expected ordered contiguous", "Invalid JSON", "LogSegment")
+
+
+@contextmanager
+def translated(location: str) -> Iterator[None]:
+    """Whatever delta-rs raises inside becomes one of our errors, its cause kept."""
+    from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise _not_found(location) from error
+    except CommitFailedError as error:
+        raise CommitConflict(f'another writer was faster in "{location}"') from error
+    except DeltaError as error:
+        raise _classified(str(error), location) from error
+    except OSError as error:
+        raise StorageError(f'"{location}" cannot be used: {_first_line(str(error))}') from error
+
+
+def _not_found(location: str) -> TableNotFound:
+    return TableNotFound(
+        f'"{location}" is not a Delta table',
+        hint="check the name, or run the pipeline that makes it first",
+    )
+
+
+def _classified(text: str, location: str) -> EngineError:
+    if "end version" in text:
+        return VersionNotFound(f'"{location}" has no such version')
+    if "oncurrent" in text or "already exists" in text:
+        return CommitConflict(f'another writer was faster in "{location}"')
+    if any(mark in text for mark in _DAMAGE):
+        return damaged(location, _first_line(text))
+    if "ermission denied" in text or "No space left" in text or "Read-only" in text:
+        return StorageError(f'"{location}" cannot be written: {_first_line(text)}')
+    return EngineError(f'"{location}": {_first_line(text)}')
+
+
+def damaged(location: str, what: str) -> DamagedTable:
+    """The error for a log that cannot be trusted."""
+    return DamagedTable(
+        f'the log of "{location}" is damaged: {what}',
+        hint="nothing was written; restore the file from a backup before you run again",
+    )
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "unknown error")

@@ -1,0 +1,114 @@
+"""Append-only event tables of our own: small rows, committed in milliseconds, no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.errors import translated
+from deltaworks.errors import CommitConflict, StorageError, TableNotFound
+from deltaworks.model.commit import Txn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+_MOST_FILES = 64
+_CHECKPOINT_EVERY = "20"
+
+
+class EventTable:
+    """One event table, held open so that what was read is what is added to."""
+
+    def __init__(self, location: str, schema: pa.Schema) -> None:
+        self.location = location
+        self.schema = schema
+        self._table: DeltaTable | None = None
+
+    @property
+    def table_id(self) -> str:
+        """The table's own id, which no other table will ever have."""
+        return str(self._handle().metadata().id)
+
+    def exists(self) -> bool:
+        """Whether anything was ever recorded here."""
+        return DeltaRsEngine().identity(self.location) is not None
+
+    def read(self, **equals: str) -> list[dict[str, Any]]:
+        """Events whose columns have the given values, as they are now."""
+        with translated(self.location):
+            table = self._handle()
+            table.update_incremental()
+            filters = [(name, "=", value) for name, value in equals.items()] or None
+            rows: list[dict[str, Any]] = table.to_pyarrow_table(filters=filters).to_pylist()
+            return rows
+
+    def append(self, row: Mapping[str, Any], *, txn: Txn | None = None) -> None:
+        """Add one event from the handle last read; a second writer with this txn fails."""
+        import pyarrow as pa
+        from deltalake import CommitProperties, Transaction, write_deltalake
+
+        properties = None
+        if txn is not None:
+            properties = CommitProperties(
+                app_transactions=[Transaction(txn.app_id, txn.version)], max_commit_retries=15
+            )
+        data = pa.Table.from_pylist([dict(row)], schema=self.schema)
+        table = self._handle()
+        with translated(self.location):
+            write_deltalake(table, data, mode="append", commit_properties=properties)
+            table.update_incremental()
+
+    def compact(self) -> None:
+        """Join small files when there are many, so that reading stays quick."""
+        with translated(self.location):
+            table = self._handle()
+            if len(table.file_uris()) > _MOST_FILES:
+                table.optimize.compact()
+                table.create_checkpoint()
+                table.update_incremental()
+
+    def _handle(self) -> DeltaTable:
+        if self._table is None:
+            self._table = self._open_or_create()
+        return self._table
+
+    def _open_or_create(self) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        engine = DeltaRsEngine()
+        try:
+            return engine.open(self.location)
+        except TableNotFound:
+            pass
+        _make_folder(self.location)
+        try:
+            with translated(self.location):
+                return DeltaTable.create(
+                    self.location,
+                    schema=self.schema,
+                    mode="error",
+                    configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
+                )
+        except CommitConflict:  # another run made it in the meantime
+            return engine.open(self.location)
+
+
+def _make_folder(location: str) -> None:
+    try:
+        Path(location).mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise StorageError(
+            f'"{location}" cannot be made: {problem.strerror}',
+            hint="give this user the right to write in the warehouse, or choose another one",
+        ) from problem
+
+
+def event_schema(fields: Sequence[tuple[str, str]]) -> pa.Schema:
+    """A schema from names and Arrow type names; times are UTC."""
+    import pyarrow as pa
+
+    kinds = {"text": pa.string(), "number": pa.int64(), "time": pa.timestamp("us", tz="UTC")}
+    return pa.schema([pa.field(name, kinds[kind]) for name, kind in fields])

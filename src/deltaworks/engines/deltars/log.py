@@ -1,0 +1,86 @@
+"""A table's log on local disk, looked at file by file.
+
+Both engines read an empty commit file as a commit without rows, and take clock times from the
+files' own; so the files are looked at before they are trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from deltaworks.engines.deltars.errors import damaged
+from deltaworks.errors import VersionNotFound
+from deltaworks.model.table_ref import is_url
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """One commit file."""
+
+    version: int
+    size_bytes: int
+    modified_ms: int
+
+
+def commit_files(location: str) -> tuple[LogFile, ...]:
+    """The commit files that are still there, oldest first; none for an object store."""
+    log = Path(location) / "_delta_log"
+    if is_url(location) or not log.is_dir():
+        return ()
+    found = []
+    for entry in log.iterdir():
+        if match := _COMMIT.fullmatch(entry.name):
+            status = entry.stat()
+            modified_ms = status.st_mtime_ns // 1_000_000
+            found.append(LogFile(int(match[1]), status.st_size, modified_ms))
+    return tuple(sorted(found, key=lambda file: file.version))
+
+
+def _last_checkpoint(location: str) -> int:
+    log = Path(location) / "_delta_log"
+    versions = [int(m[1]) for entry in log.iterdir() if (m := _CHECKPOINT.fullmatch(entry.name))]
+    return max(versions, default=-1)
+
+
+def check_log(location: str) -> None:
+    """Refuse a log with an empty commit or a gap: its rows would silently be fewer."""
+    files = commit_files(location)
+    if not files:
+        return
+    checkpoint = _last_checkpoint(location)
+    live = [file for file in files if file.version > checkpoint]
+    for file in live:
+        if file.size_bytes == 0:
+            raise damaged(location, f"commit {file.version} is an empty file")
+    expected = checkpoint + 1
+    for file in live:
+        if file.version != expected:
+            raise damaged(location, f"commit {expected} is missing")
+        expected += 1
+
+
+def version_at(location: str, moment: datetime) -> int:
+    """The version that was current at a moment, by the times Delta itself goes by."""
+    files = commit_files(location)
+    wanted_ms = int(moment.timestamp() * 1000)
+    times: list[tuple[int, int]] = []
+    for file in files:  # Delta never lets a later commit be older than an earlier one
+        modified = max(file.modified_ms, times[-1][1] + 1) if times else file.modified_ms
+        times.append((file.version, modified))
+    older = [version for version, modified in times if modified <= wanted_ms]
+    if not older or wanted_ms > times[-1][1]:
+        raise VersionNotFound(
+            f'"{location}" has no version at {moment.isoformat()}',
+            hint=f"its history goes from {_shown(times[0][1])} to {_shown(times[-1][1])}",
+        )
+    return older[-1]
+
+
+def _shown(modified_ms: int) -> str:
+    return datetime.fromtimestamp(modified_ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,105 @@
+"""Files on disk: which there are, and whether they are still the same."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from deltaworks.errors import InputError, StorageError, UnsupportedOperation
+from deltaworks.model.batch import FILES, Bounds, FileStamp
+from deltaworks.model.table_ref import is_url
+from deltaworks.suggest import did_you_mean
+
+_SPARK_GLOB = re.compile(r"([\\*?\[\]{}])")
+
+
+def file_bounds(pattern: str, *, written: str) -> Bounds:
+    """Every file at a path, folder or glob, as it is now."""
+    if is_url(pattern):
+        raise UnsupportedOperation(
+            f'"{written}" is on an object store, which this release does not read',
+            hint="copy the files to a local folder",
+        )
+    try:
+        stamps = tuple(sorted(_stamp(path) for path in _files(pattern, written)))
+    except OSError as problem:
+        raise StorageError(f'"{written}" cannot be read: {problem.strerror}') from problem
+    return Bounds(kind=FILES, identity=pattern, files=stamps)
+
+
+def _files(pattern: str, written: str) -> list[str]:
+    if glob.has_magic(pattern) and not os.path.lexists(pattern):
+        found = [name for hit in glob.glob(pattern, recursive=True) for name in _below(hit)]
+        if not found:
+            raise InputError(
+                f'no file matches "{written}"', hint=f"looked for {pattern}", context={}
+            )
+        return list(dict.fromkeys(found))
+    if not os.path.lexists(pattern):
+        raise InputError(f'"{written}" does not exist', hint=_nearby(pattern))
+    found = list(_below(pattern))
+    if not found:
+        raise InputError(f'folder "{written}" holds no files', hint=f"looked in {pattern}")
+    return found
+
+
+def _nearby(path: str) -> str:
+    parent = Path(path).parent
+    if not parent.is_dir():
+        return f'folder "{parent}" does not exist'
+    names = sorted(entry.name for entry in parent.iterdir() if not entry.name.startswith("."))
+    return did_you_mean(Path(path).name, names) or f'folder "{parent}" is empty'
+
+
+def _below(path: str) -> Iterable[str]:
+    """The file itself, or all files below a folder but those that Spark takes for hidden."""
+    if not os.path.isdir(path):
+        return [path]
+    found: list[str] = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if _visible(name))
+        found.extend(os.path.join(folder, name) for name in sorted(names) if _visible(name))
+    return found
+
+
+def _visible(name: str) -> bool:
+    return not name.startswith(".") and (not name.startswith("_") or "=" in name)
+
+
+def _stamp(path: str) -> FileStamp:
+    status = os.stat(path)
+    return FileStamp(path, status.st_size, status.st_mtime_ns)
+
+
+def changed_file(bounds: Bounds) -> str:
+    """The first file that is not what it was when the bounds were taken; empty if none."""
+    for stamp in bounds.files:
+        try:
+            same = _stamp(stamp.path) == stamp
+        except OSError:
+            return f'file "{stamp.path}" is gone'
+        if not same:
+            return f'file "{stamp.path}" has changed'
+    return ""
+
+
+def spark_paths(bounds: Bounds) -> list[str]:
+    """The files for Spark's reader, which takes names for patterns unless told otherwise."""
+    return [_SPARK_GLOB.sub(r"\\\1", stamp.path) for stamp in bounds.files]
+
+
+def fsync_commit(table: str, version: int) -> None:
+    """Put a commit on the platter: its file, then the folder that names it."""
+    log = Path(table) / "_delta_log"
+    for path, flags in ((log / f"{version:020d}.json", os.O_RDONLY), (log, os.O_RDONLY)):
+        try:
+            handle = os.open(path, flags)
+        except OSError:
+            continue  # an object store, or a commit already folded into a checkpoint
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

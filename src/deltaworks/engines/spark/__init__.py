@@ -1,0 +1,1 @@
+"""Spark runs the pipelines and makes their commits."""

@@ -1,0 +1,132 @@
+"""Turn session settings into Spark's own configuration, as a value that can be tested."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from deltaworks.engines.spark.memory import driver_memory_mebibytes
+from deltaworks.engines.spark.versions import CORE_JARS, Jar
+from deltaworks.errors import ConfigError
+
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+SCRATCH_KEY = "spark.deltaworks.scratch"
+"""Set on sessions that we started: the folder to remove when they stop."""
+
+# Every stored timestamp is UTC; a session in another zone would read dates differently.
+RUNTIME_CONF: Mapping[str, str] = MappingProxyType({"spark.sql.session.timeZone": "UTC"})
+_LOOPBACK = "127.0.0.1"
+_SECRET = re.compile(
+    r"secret|password|token|credential|access[._-]?key|account\.key", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionSettings:
+    """What a project says about its Spark session."""
+
+    app_name: str
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[Jar, ...] = CORE_JARS
+    log_file: Path | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether everything runs in the driver's own JVM."""
+        return self.master == "local" or self.master.startswith("local[")
+
+
+def build_conf(
+    settings: SessionSettings,
+    *,
+    jars: Sequence[Path],
+    scratch: Path,
+    java_options: Sequence[str],
+    memory_bytes: int,
+    cores: int,
+) -> dict[str, str]:
+    """The whole configuration: ours, then the user's, then what we cannot do without."""
+    conf = _defaults(settings, scratch)
+    if settings.local:
+        conf |= _local_defaults(memory_bytes, cores)
+    conf |= settings.conf
+    conf |= _fixed(settings)
+    conf[SCRATCH_KEY] = str(scratch)
+    _append(conf, "spark.sql.extensions", [DELTA_EXTENSION], separator=",")
+    _append(
+        conf, "spark.driver.extraJavaOptions", [_quoted(o) for o in java_options], separator=" "
+    )
+    if settings.local:
+        # A class loader of Spark's own, which spark.jars would use, starts slower.
+        _append(conf, "spark.driver.extraClassPath", map(str, jars), separator=os.pathsep)
+    else:
+        _append(conf, "spark.jars", [jar.as_uri() for jar in jars], separator=",")
+    return conf
+
+
+def command_line_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """What may stand on the JVM's command line, which every user of the machine can read."""
+    return {key: value for key, value in conf.items() if not _SECRET.search(key)}
+
+
+def refuse_contradictions(settings: SessionSettings) -> None:
+    """Refuse a setting of the user's that we would have to overrule."""
+    for key, value in _fixed(settings).items():
+        wanted = settings.conf.get(key, value)
+        if wanted != value:
+            raise ConfigError(
+                f"{key} is always {value} here, but the Spark settings say {wanted}",
+                hint=f"remove {key} from the Spark settings",
+            )
+
+
+def _fixed(settings: SessionSettings) -> dict[str, str]:
+    return {
+        **RUNTIME_CONF,
+        "spark.master": settings.master,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+    }
+
+
+def _defaults(settings: SessionSettings, scratch: Path) -> dict[str, str]:
+    return {
+        "spark.app.name": settings.app_name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        # Otherwise Spark makes a folder in the user's working directory.
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+    }
+
+
+def _local_defaults(memory_bytes: int, cores: int) -> dict[str, str]:
+    return {
+        "spark.driver.memory": f"{driver_memory_mebibytes(memory_bytes)}m",
+        # Nobody outside this machine has business with a local driver.
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        # Spark's and Delta's defaults are made for clusters: on a few cores most of
+        # the time of a small job would go into starting empty tasks.
+        "spark.sql.shuffle.partitions": str(max(4, cores)),
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, cores)),
+    }
+
+
+def _append(conf: dict[str, str], key: str, values: Iterable[str], *, separator: str) -> None:
+    present = [conf[key]] if conf.get(key) else []
+    added = [value for value in values if not present or value not in present[0].split(separator)]
+    if present or added:
+        conf[key] = separator.join([*present, *added])
+
+
+def _quoted(option: str) -> str:
+    # Spark splits this setting the way a shell would.
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"' if re.search(r"\s", option) else escaped

@@ -1,0 +1,92 @@
+"""Tables through Spark, for what delta-rs does not read; satisfies `CanInspect`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltaworks.engines.deltars.engine import parse_user_metadata
+from deltaworks.engines.deltars.log import check_log
+from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.errors import translate
+from deltaworks.errors import TableNotFound
+from deltaworks.model.schema import Schema
+from deltaworks.model.table_info import CommitRecord, TableInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+
+def table_sql(location: str) -> str:
+    """A table by path, as SQL names it."""
+    return f"delta.{quoted(location)}"
+
+
+class SparkEngine:
+    """Reads logs with a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def info(self, location: str, *, version: int | None = None) -> TableInfo | None:
+        """The table at a version; None when no table is there."""
+        check_log(location)
+        try:
+            detail = self._one(f"DESCRIBE DETAIL {table_sql(location)}")
+            frame = self.read(location, version=version)
+            latest = self.history(location, limit=1)[0].version
+        except TableNotFound:
+            return None
+        return TableInfo(
+            location=location,
+            table_id=detail["id"],
+            version=latest if version is None else version,
+            schema=Schema.from_json(frame.schema.json()),
+            partition_columns=tuple(detail["partitionColumns"]),
+            clustering_columns=tuple(detail["clusteringColumns"] or ()),
+            properties=dict(detail["properties"]),
+            reader_version=detail["minReaderVersion"],
+            writer_version=detail["minWriterVersion"],
+            features=tuple(sorted(detail["tableFeatures"])),
+            rows=frame.count(),
+            files=detail["numFiles"],
+            size_bytes=detail["sizeInBytes"],
+        )
+
+    def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
+        """Commits, newest first."""
+        most = "" if limit is None else f" LIMIT {limit}"
+        rows = self._sql(f"DESCRIBE HISTORY {table_sql(location)}{most}").collect()
+        return tuple(_record(row) for row in rows)
+
+    def read(self, location: str, *, version: int | None = None) -> DataFrame:
+        """The rows of a table, lazily."""
+        from pyspark.errors import PySparkException
+
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        try:
+            return reader.load(location)
+        except PySparkException as error:
+            raise translate(error) from error
+
+    def _sql(self, text: str) -> DataFrame:
+        from pyspark.errors import PySparkException
+
+        try:
+            return self.spark.sql(text)
+        except PySparkException as error:
+            raise translate(error) from error
+
+    def _one(self, text: str) -> Row:
+        return self._sql(text).collect()[0]
+
+
+def _record(row: Row) -> CommitRecord:
+    return CommitRecord(
+        version=row["version"],
+        timestamp_ms=int(row["timestamp"].timestamp() * 1000),
+        operation=row["operation"],
+        metrics=dict(row["operationMetrics"] or {}),
+        user_metadata=parse_user_metadata(row["userMetadata"]),
+    )

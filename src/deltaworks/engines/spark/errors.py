@@ -1,0 +1,295 @@
+"""Spark's, Delta's and Java's errors in our words; nowhere else is one of theirs read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltaworks.errors import (
+    CommitConflict,
+    ConstraintViolated,
+    DamagedTable,
+    DeltaworksError,
+    EngineError,
+    InputError,
+    SchemaMismatch,
+    SpecError,
+    StorageError,
+    TableNotFound,
+    UnsupportedOperation,
+    VersionNotFound,
+)
+from deltaworks.suggest import did_you_mean
+
+_CONFLICTS = (
+    "ConcurrentAppendException",
+    "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+)
+_STORAGE_WORDS = ("No space left on device", "Permission denied", "Read-only file system")
+_MOST_CAUSES = 12
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One link of an error's chain: Spark's condition where it has one, class and message."""
+
+    condition: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    class_name: str = ""
+    message: str = ""
+
+    @property
+    def first_line(self) -> str:
+        """The message without condition, SQL state and plan."""
+        line = next((text.strip() for text in self.message.splitlines() if text.strip()), "")
+        line = re.sub(r"^\[[A-Z_.0-9]+\]\s*", "", line)
+        return re.sub(r"\s*SQLSTATE: \w+;?.*$", "", line)
+
+
+def translate(error: BaseException) -> DeltaworksError:
+    """The error a user should read for one that Spark raised."""
+    chain = list(_causes(error))
+    for cause in reversed(chain):
+        make = _BY_CONDITION.get(cause.condition)
+        if make is not None:
+            return make(cause)
+    for cause in chain:
+        if found := _by_class_or_words(cause):
+            return found
+    for cause in reversed(chain):
+        if cause.condition.startswith("FAILED_READ_FILE"):
+            return _unreadable_file(cause)
+    return _unknown(chain, error)
+
+
+def _unknown(chain: list[Cause], error: BaseException) -> DeltaworksError:
+    from pyspark.errors import AnalysisException, ParseException
+
+    top = chain[0] if chain else Cause("", message=str(error))
+    if isinstance(error, AnalysisException | ParseException):
+        return SpecError(top.first_line, context={"condition": top.condition})
+    deepest = next((cause for cause in reversed(chain) if cause.first_line), top)
+    return EngineError(
+        deepest.first_line or type(error).__name__,
+        hint="Spark's log of this run has the details (`deltaworks runs show`)",
+        context={"condition": deepest.condition or top.condition},
+    )
+
+
+def _causes(error: BaseException) -> Iterator[Cause]:
+    """Every link, outermost first: Python's view, then Java's."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    java = None
+    if isinstance(error, PySparkException):
+        parameters = error.getMessageParameters() or {}
+        yield Cause(error.getCondition() or "", parameters, type(error).__name__, str(error))
+        java = getattr(error, "_origin", None)
+        java = java.getCause() if java is not None else None
+    elif isinstance(error, Py4JJavaError):
+        java = error.java_exception
+    else:
+        yield Cause("", {}, type(error).__name__, str(error))
+    for _ in range(_MOST_CAUSES):
+        if java is None:
+            return
+        yield _java_cause(java)
+        java = java.getCause()
+
+
+def _java_cause(java: Any) -> Cause:
+    class_name = str(java.getClass().getName())
+    message = str(java.getMessage() or "")
+    condition = _asked(java, "getCondition")
+    parameters: Any = _asked(java, "getMessageParameters") if condition else None
+    return Cause(
+        str(condition or ""),
+        {str(key): str(value) for key, value in dict(parameters or {}).items()},
+        class_name,
+        message,
+    )
+
+
+def _asked(java: Any, method: str) -> Any:
+    """What a method answers, or None where the object has no such method."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return getattr(java, method)()
+    except Py4JError:
+        return None
+
+
+def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
+    short = cause.class_name.rpartition(".")[2]
+    if short in _CONFLICTS:
+        return CommitConflict(
+            f"another writer changed the table at the same time ({short})",
+            hint="run it again; Deltaworks goes on where it stopped",
+        )
+    for words in _STORAGE_WORDS:
+        if words in cause.message:
+            return StorageError(_storage_message(cause, words), hint=_STORAGE_FIX[words])
+    return None
+
+
+_STORAGE_FIX = {
+    "No space left on device": "free some space and run it again; nothing was committed",
+    "Permission denied": "give this user the right to write there; nothing was committed",
+    "Read-only file system": "make it writable; nothing was committed",
+}
+
+
+def _storage_message(cause: Cause, words: str) -> str:
+    path = re.search(r"(?:file:)?(/[^\s:'\"()]+)", cause.message)
+    return f'{words.lower()}: "{path[1]}"' if path else words.lower()
+
+
+def _unreadable_file(cause: Cause) -> DeltaworksError:
+    path = cause.parameters.get("path", "").removeprefix("file://").removeprefix("file:")
+    if "/_delta_log/" in path:
+        return DamagedTable(
+            f'the log of "{path.partition("/_delta_log/")[0]}" is damaged: '
+            f"{path.rpartition('/')[2]} cannot be read",
+            hint="nothing was written; restore the file from a backup before you run again",
+        )
+    if cause.condition.endswith("FILE_NOT_EXIST"):
+        return DamagedTable(
+            f'data file "{path}" is gone', hint="restore it from a backup, or restore the table"
+        )
+    return InputError(f'file "{path}" cannot be read', context={"path": path})
+
+
+def _bare(name: str) -> str:
+    return name.replace("`", "")
+
+
+def _unresolved(cause: Cause) -> SpecError:
+    name = _bare(cause.parameters.get("objectName", ""))
+    choices = [_bare(word.strip()) for word in cause.parameters.get("proposal", "").split(",")]
+    return SpecError(
+        f'column "{name}" does not exist',
+        hint=did_you_mean(name, [word for word in choices if word]),
+        context={"column": name},
+    )
+
+
+def _unknown_function(cause: Cause) -> SpecError:
+    name = _bare(cause.parameters.get("routineName", ""))
+    return SpecError(f'there is no function "{name}"', hint="see Spark SQL's function list")
+
+
+def _bad_value(cause: Cause) -> InputError:
+    value = cause.parameters.get("expression", "")
+    wanted = cause.parameters.get("targetType", "").strip('"').lower()
+    return InputError(
+        f"the value {value} is not {wanted}",
+        hint="correct it, or let the cast set_null or quarantine such values with `on_error`",
+        context={"value": value.strip("'"), "type": wanted},
+    )
+
+
+def _bad_record(cause: Cause) -> InputError:
+    record = cause.parameters.get("badRecord", "")
+    return InputError(
+        f"a row cannot be read: {record}",
+        hint="correct it, or set such rows aside with `on_error: quarantine`",
+        context={"record": record},
+    )
+
+
+def _constraint(cause: Cause) -> ConstraintViolated:
+    values = " ".join(cause.parameters.get("values", "").split())
+    rule = cause.parameters.get("expression", "")
+    name = cause.parameters.get("constraintName", "")
+    if name.upper().startswith("EXPRESSION("):
+        return ConstraintViolated(
+            f"a row lies outside replace_where ({rule}): {values}",
+            hint="filter the rows first, or widen replace_where",
+        )
+    return ConstraintViolated(
+        f'a row breaks constraint "{name}" of the table ({rule}): {values}',
+        hint="correct the row, or set such rows aside with a check and `on_fail: quarantine`",
+    )
+
+
+def _not_null(cause: Cause) -> ConstraintViolated:
+    column = cause.parameters.get("columnName", "")
+    return ConstraintViolated(
+        f'column "{column}" of the table takes no NULL, and a row has one',
+        hint="correct the row, or set such rows aside with a not_null check",
+    )
+
+
+def _outside_replace_where(cause: Cause) -> ConstraintViolated:
+    values = " ".join(cause.message.rpartition("with values:")[2].split())
+    rule = cause.parameters.get("replaceWhere", "")
+    return ConstraintViolated(
+        f"a row lies outside replace_where ({rule}): {values}",
+        hint="filter the rows first, or widen replace_where",
+    )
+
+
+def _schema(cause: Cause) -> SchemaMismatch:
+    return SchemaMismatch(cause.first_line, hint="see the difference with `deltaworks plan`")
+
+
+def _no_table(cause: Cause) -> TableNotFound:
+    return TableNotFound(
+        cause.first_line, hint="check the name, or run the pipeline that makes it first"
+    )
+
+
+def _no_version(cause: Cause) -> VersionNotFound:
+    return VersionNotFound(cause.first_line)
+
+
+def _damaged(cause: Cause) -> DamagedTable:
+    return DamagedTable(
+        cause.first_line, hint="nothing was written; restore the log before you run again"
+    )
+
+
+def _no_log_folder(cause: Cause) -> StorageError:
+    return StorageError(
+        f'"{cause.parameters.get("path", "the table")}" cannot be written',
+        hint="give this user the right to write there, and see that no file is in the way",
+    )
+
+
+def _unsupported(cause: Cause) -> UnsupportedOperation:
+    return UnsupportedOperation(cause.first_line, hint="a newer Deltaworks may know these features")
+
+
+_BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
+    "UNRESOLVED_COLUMN.WITH_SUGGESTION": _unresolved,
+    "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION": _unresolved,
+    "UNRESOLVED_ROUTINE": _unknown_function,
+    "CAST_INVALID_INPUT": _bad_value,
+    "CAST_OVERFLOW": _bad_value,
+    "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION": _bad_record,
+    "MALFORMED_RECORD_IN_PARSING.CANNOT_PARSE_RECORD": _bad_record,
+    "MALFORMED_CSV_RECORD": _bad_record,
+    "DELTA_METADATA_MISMATCH": _schema,
+    "DELTA_FAILED_TO_MERGE_FIELDS": _schema,
+    "PATH_NOT_FOUND": _no_table,
+    "DELTA_MISSING_DELTA_TABLE": _no_table,
+    "DELTA_TABLE_NOT_FOUND": _no_table,
+    "DELTA_VERSION_NOT_FOUND": _no_version,
+    "DELTA_REPLACE_WHERE_MISMATCH": _outside_replace_where,
+    "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": _constraint,
+    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED": _not_null,
+    "DELTA_VERSIONS_NOT_CONTIGUOUS": _damaged,
+    "DELTA_TRUNCATED_TRANSACTION_LOG": _damaged,
+    "DELTA_CANNOT_CREATE_LOG_PATH": _no_log_folder,
+    "DELTA_UNSUPPORTED_FEATURES_FOR_READ": _unsupported,
+    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE": _unsupported,
+}

@@ -1,0 +1,140 @@
+"""Rows into a folder of files: staged beside it, then moved in, so that nothing is half there.
+
+A small manifest in the folder (hidden from Spark, as its name starts with `_`) says which batch
+of which writer landed last. Overwriting swaps the whole folder; a reader that opens the folder by
+name sees the old files or the new ones. Appending moves files in one by one, and the manifest
+last: a reader that follows the manifest's files sees all of a batch or none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from deltaworks.engines.spark.measure import RowCounter
+from deltaworks.errors import InputError, StorageError
+from deltaworks.model.commit import CommitInfo, SinkState, Txn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MANIFEST = "_deltaworks.json"
+
+
+class FolderWriter:
+    """Lands batches in one folder."""
+
+    def __init__(self, folder: str, *, file_format: str, options: dict[str, str]) -> None:
+        self.folder = Path(folder)
+        self.file_format = file_format
+        self.options = options
+        self._old = self.folder.with_name(f".{self.folder.name}.deltaworks-old")
+
+    def state(self, app_id: str) -> SinkState:
+        """Who the folder is, and the last batch of a writer in it."""
+        manifest = self._manifest()
+        return SinkState(
+            identity=manifest["id"],
+            exists=self.folder.exists(),
+            txn_version=manifest["writers"].get(app_id),
+        )
+
+    def write(
+        self, frame: DataFrame, txn: Txn, *, replace: bool, partition_by: tuple[str, ...]
+    ) -> CommitInfo:
+        """Land a batch; the same batch again changes nothing."""
+        self._recover()
+        manifest = self._manifest()
+        if manifest["writers"].get(txn.app_id) == txn.version:
+            return CommitInfo(committed=False, note="this batch landed before")
+        counter = RowCounter()
+        staging = self.folder.with_name(f".{self.folder.name}.deltaworks-staging")
+        try:
+            self._refuse_foreign(replace=replace)
+            shutil.rmtree(staging, ignore_errors=True)
+            writer = counter.watch(frame).write.format(self.file_format).options(**self.options)
+            writer.partitionBy(*partition_by).save(str(staging))
+            rows = counter.rows()
+            writers = {**manifest["writers"], txn.app_id: txn.version}
+            document = {"id": manifest["id"] or uuid4().hex, "writers": writers}
+            if replace:
+                self._swap(staging, document)
+            else:
+                self._move_in(staging, txn, document)
+        except OSError as problem:
+            raise StorageError(
+                f'"{self.folder}" cannot be written: {problem.strerror or problem}',
+                hint="free some space or give this user the right to write there",
+            ) from problem
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        return CommitInfo(committed=True, rows_inserted=rows, rows_updated=0)
+
+    def _manifest(self) -> dict[str, Any]:
+        path = self.folder / MANIFEST
+        if not path.exists():
+            return {"id": "", "writers": {}}
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return document
+
+    def _refuse_foreign(self, *, replace: bool) -> None:
+        """A folder that we did not make is never replaced: it may be anybody's."""
+        foreign = replace and self.folder.is_dir() and any(self.folder.iterdir())
+        if foreign and not (self.folder / MANIFEST).exists():
+            raise InputError(
+                f'folder "{self.folder}" holds files that Deltaworks did not write',
+                hint="choose another path, or move them away first",
+            )
+
+    def _swap(self, staging: Path, document: dict[str, Any]) -> None:
+        _write_json(staging / MANIFEST, document)
+        if self.folder.exists():
+            self.folder.rename(self._old)
+        staging.rename(self.folder)
+        shutil.rmtree(self._old, ignore_errors=True)
+
+    def _recover(self) -> None:
+        """Finish or undo a swap that a crash cut in two."""
+        if not self._old.exists():
+            return
+        if self.folder.exists():
+            shutil.rmtree(self._old, ignore_errors=True)
+        else:
+            self._old.rename(self.folder)
+
+    def _move_in(self, staging: Path, txn: Txn, document: dict[str, Any]) -> None:
+        mark = f"batch{txn.version:08d}-{_short(txn.app_id)}-"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for leftover in self.folder.rglob(f"{mark}*"):
+            leftover.unlink()
+        for path in _data_files(staging):
+            target = self.folder / path.relative_to(staging).parent / f"{mark}{path.name}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+        _write_json(self.folder / MANIFEST, document)
+
+
+def _short(app_id: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(app_id.encode()).hexdigest()[:8]
+
+
+def _data_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith(("_", ".")):
+            yield path
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    draft = path.with_name(f".{path.name}.draft")
+    with draft.open("w", encoding="utf-8") as handle:
+        json.dump(document, handle)
+        handle.flush()
+        os.fsync(handle.fileno())
+    draft.replace(path)

@@ -1,0 +1,186 @@
+"""Start and end the JVM behind a session, with all it prints going to a file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from deltaworks.engines.spark.confs import command_line_conf
+from deltaworks.errors import EngineError, StorageError
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+_END_SECONDS = 20
+_NOISE = re.compile(
+    r"^\s*$|^\s+at |^\s*\.\.\. \d+ more|^WARNING: |^NOTE: |^Picked up |^Using Spark's default"
+    r"|^Setting default log level|^To adjust logging level| (WARN|INFO|DEBUG) "
+    r"|^Error occurred during initialization|^Error: Could not create the Java"
+    r"|^Error: A fatal exception|Error initializing SparkContext"
+)
+_JAVA_PREFIX = re.compile(
+    r'^(Exception in thread "[^"]*" |Caused by: )?([a-z]\w*\.)+[A-Z][\w$]*: |^Error: '
+)
+_LOG_PREFIX = re.compile(r"^[\d/: .-]+ ERROR \S+ ")
+
+
+def launch(
+    conf: Mapping[str, str], *, environment: Mapping[str, str], log_file: Path, hint: str
+) -> SparkSession:
+    """A session on a new JVM, or one line that says why there is none."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    end_jvm()
+    _silence_py4j()
+    with _open_log(log_file) as log, _environment(environment), _own_interrupts():
+        start = log.tell()
+        try:
+            return _start(conf, log)
+        except (PySparkException, Py4JError) as error:
+            # Asked before the JVM ends, because the error's text lives in it.
+            reason = _reason(error, log_file, start)
+            _stop_context()
+            end_jvm()
+            raise EngineError(
+                f"Spark did not start: {reason}",
+                hint=hint,
+                context={"log_file": str(log_file)},
+            ) from error
+
+
+def end_jvm() -> None:
+    """End the JVM of this process, if there is one that no context uses."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
+    # Without a process of ours, Python was started by Spark and not the other way round.
+    if gateway is None or process is None or SparkContext._active_spark_context is not None:
+        return
+    gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def first_cause(log: str) -> str:
+    """The first line of a failed start that says something, without Java's class names."""
+    telling = [line for line in log.splitlines() if not _NOISE.search(line)]
+    for line in sorted(telling, key=lambda line: _LOG_PREFIX.match(line) is None):
+        return _JAVA_PREFIX.sub("", _LOG_PREFIX.sub("", line)).strip()
+    return "it gave no reason"
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write Spark's log {path}: {error.strerror}",
+            hint="name a log file in a folder that can be written to",
+        ) from error
+
+
+def _start(conf: Mapping[str, str], log: IO[bytes]) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        # The JVM ignores SIGINT (PySpark sees to it), so that after Ctrl-C we can still
+        # cancel its work; it ends when the pipe to this process closes.
+        gateway = launch_gateway(  # type: ignore[no-untyped-call]
+            _spark_conf(command_line_conf(conf)),
+            popen_kwargs={"stdout": log, "stderr": subprocess.STDOUT},
+        )
+        SparkContext._gateway = gateway
+        SparkContext._jvm = gateway.jvm
+    # Secrets arrive only here, through the socket.
+    return SparkSession(SparkContext(conf=_spark_conf(conf), gateway=gateway))
+
+
+def _stop_context() -> None:
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context.stop()
+
+
+def _spark_conf(conf: Mapping[str, str]) -> SparkConf:
+    from pyspark import SparkConf
+
+    return SparkConf().setAll(list(conf.items()))
+
+
+def _reason(error: Exception, log_file: Path, start: int) -> str:
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, Py4JJavaError):
+        message = str(error.java_exception.getMessage() or "")
+        if message and "stopped SparkContext" not in message:
+            return message.splitlines()[0]
+    with log_file.open("rb") as log:
+        log.seek(start)
+        return first_cause(log.read().decode("utf-8", errors="replace"))
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep this process's answer to Ctrl-C.
+
+    PySpark installs one that talks to the JVM from inside the signal handler; while a
+    call is under way that fails, prints a traceback and cancels nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _silence_py4j() -> None:
+    root = logging.getLogger()
+    if _not_from_py4j not in root.filters:
+        root.addFilter(_not_from_py4j)
+
+
+def _not_from_py4j(record: logging.LogRecord) -> bool:
+    # On Ctrl-C py4j writes a traceback to the root logger; its own logger is quiet.
+    return Path(record.pathname).parent.name != "py4j"
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process for a moment: PySpark takes them from nowhere else."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

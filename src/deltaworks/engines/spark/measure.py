@@ -1,0 +1,46 @@
+"""Row counts taken while the rows pass, so that no pass is made for them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
+
+_LONGEST_WAIT_S = 3.0
+
+
+class RowCounter:
+    """Counts the rows of one frame; asked after the rows have passed."""
+
+    def __init__(self) -> None:
+        self._observation: Observation | None = None
+        self._value: int | None = None
+
+    def watch(self, frame: DataFrame) -> DataFrame:
+        """The same frame, counted as it is read."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        self._observation = Observation(f"rows_{uuid4().hex}")
+        return frame.observe(self._observation, F.count(F.lit(1)).alias("rows"))
+
+    def rows(self) -> int | None:
+        """The count; None when nothing passed here, such as a step that was optimised away."""
+        if self._value is None and self._observation is not None and self._completed():
+            self._value = int(self._observation.get["rows"])
+        return self._value
+
+    def _completed(self) -> bool:
+        """Wait with a limit: Spark's own `get` waits for ever for a step it left out."""
+        java = getattr(self._observation, "_jo", None)
+        if java is None:
+            return False
+        end = time.monotonic() + _LONGEST_WAIT_S
+        while not java.future().isCompleted():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+        return True

@@ -1,0 +1,214 @@
+"""Start, borrow and stop Spark sessions that can work with Delta tables."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from deltaworks.config.cache import cache_dir
+from deltaworks.engines.spark.compatibility import installed_versions, require_versions
+from deltaworks.engines.spark.confs import (
+    DELTA_EXTENSION,
+    RUNTIME_CONF,
+    SCRATCH_KEY,
+    SessionSettings,
+    build_conf,
+    refuse_contradictions,
+)
+from deltaworks.engines.spark.jars import ensure_jars
+from deltaworks.engines.spark.java import JavaHome, find_java
+from deltaworks.engines.spark.launch import end_jvm, launch
+from deltaworks.engines.spark.memory import machine_memory_bytes
+from deltaworks.engines.spark.network import trust_options
+from deltaworks.engines.spark.versions import CORE_JARS, PYSPARK, SCALA
+from deltaworks.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "SessionSettings",
+    "adopt_session",
+    "cancel_work",
+    "jvm_process",
+    "start_session",
+    "stop_session",
+]
+
+_HADOOP = "spark.hadoop."
+
+
+def start_session(
+    settings: SessionSettings,
+    *,
+    environ: Mapping[str, str],
+    notify: Callable[[str], None],
+) -> SparkSession:
+    """A session on a JVM of our own, or a new one on the JVM this process has already."""
+    require_versions(installed_versions())
+    refuse_contradictions(settings)
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    running = SparkContext._active_spark_context
+    if running is not None:
+        return _share(SparkSession(running), settings)
+    cache = cache_dir(environ)
+    spark_home = _spark_home(environ)
+    java = find_java(environ, cache=cache)
+    for note in java.notes:
+        notify(f"passed over {note}")
+    jars = ensure_jars(settings.jars, java=java, cache=cache, environ=environ, notify=notify)
+    scratch = _scratch()
+    conf = build_conf(
+        settings,
+        jars=jars,
+        scratch=scratch,
+        java_options=trust_options(environ, cache=cache),
+        memory_bytes=machine_memory_bytes(),
+        cores=os.cpu_count() or 1,
+    )
+    environment = _launch_environment(settings, java=java, spark_home=spark_home, environ=environ)
+    log_file, hint = _log(settings, scratch)
+    spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
+    _require_delta(spark)
+    return spark
+
+
+def adopt_session(existing: SparkSession) -> SparkSession:
+    """A session of our own on a user's JVM; over Connect the user's session itself."""
+    _require_delta(existing)
+    # Connect offers no second session on the same connection.
+    spark = existing if _jvm_of(existing) is None else existing.newSession()
+    for key, value in RUNTIME_CONF.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def jvm_process(spark: SparkSession) -> tuple[int, float] | None:
+    """The id and start time of the session's JVM, or None when it is out of sight."""
+    jvm = _jvm_of(spark)
+    if jvm is None:
+        return None
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[attr-defined]
+    try:
+        return pid, psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return None
+
+
+def cancel_work(spark: SparkSession) -> None:
+    """Cancel everything the session's Spark is doing, for the moment after Ctrl-C."""
+    if _jvm_of(spark) is None:
+        spark.interruptAll()
+    else:
+        spark.sparkContext.cancelAllJobs()
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop Spark and end its JVM, if we started it; leave a user's own session alone."""
+    if _jvm_of(spark) is None:
+        return
+    scratch = spark.sparkContext.getConf().get(SCRATCH_KEY)
+    if scratch is None:
+        return
+    spark.stop()
+    end_jvm()
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
+    spark = adopt_session(running)
+    for key, value in settings.conf.items():
+        if key.startswith(_HADOOP):
+            # Storage settings reach Hadoop from a session too, under their short names.
+            spark.conf.set(key.removeprefix(_HADOOP), value)
+        elif spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+        # The rest belongs to the JVM and was decided when it started.
+    return spark
+
+
+def _jvm_of(spark: SparkSession) -> object | None:
+    # A Connect session refuses the attribute instead of not having it.
+    return getattr(spark, "_jvm", None)
+
+
+def _require_delta(spark: SparkSession) -> None:
+    configured = spark.conf.get("spark.sql.extensions", "") or ""
+    if DELTA_EXTENSION in configured and _can_load(spark, DELTA_EXTENSION):
+        return
+    raise ConfigError(
+        "the running Spark session knows no Delta tables",
+        hint=f"start it with spark.jars.packages={CORE_JARS[0].coordinate} and "
+        f"spark.sql.extensions={DELTA_EXTENSION}, or let Deltaworks start Spark",
+    )
+
+
+def _can_load(spark: SparkSession, name: str) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    jvm = _jvm_of(spark)
+    if jvm is None:
+        return True
+    thread = jvm.java.lang.Thread.currentThread()  # type: ignore[attr-defined]
+    try:
+        thread.getContextClassLoader().loadClass(name)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _scratch() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="deltaworks-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _log(settings: SessionSettings, scratch: Path) -> tuple[Path, str]:
+    if settings.log_file is not None:
+        return settings.log_file, f"read {settings.log_file}"
+    return scratch / "spark.log", "give the session a log file to keep what Spark says"
+
+
+def _spark_home(environ: Mapping[str, str]) -> Path:
+    """The Spark to start: PySpark's own, or another of exactly the same version."""
+    chosen = environ.get("SPARK_HOME", "").strip()
+    if chosen:
+        home = Path(chosen).expanduser().absolute()
+        if (home / "jars" / f"spark-core_{SCALA}-{PYSPARK}.jar").is_file():
+            return home
+        raise ConfigError(
+            f"SPARK_HOME is {home}, which is not Spark {PYSPARK}", hint="unset SPARK_HOME"
+        )
+    package = find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent
+
+
+def _launch_environment(
+    settings: SessionSettings, *, java: JavaHome, spark_home: Path, environ: Mapping[str, str]
+) -> dict[str, str]:
+    environment = {
+        "JAVA_HOME": str(java.home),
+        # Given, so that Spark's scripts do not search: they stumble over spaces in paths.
+        "SPARK_HOME": str(spark_home),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    if settings.local:
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    elif environ.get("PYSPARK_PYTHON"):
+        # Workers on other machines may keep their Python elsewhere.
+        environment["PYSPARK_PYTHON"] = environ["PYSPARK_PYTHON"]
+    return environment

@@ -1,0 +1,1 @@
+"""Frozen values that flow through the verbs."""

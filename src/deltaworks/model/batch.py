@@ -1,0 +1,77 @@
+"""What a batch reads: the bounds of its sources, fixed before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+FILES = "files"
+VERSION = "version"
+UNBOUNDED = "unbounded"
+
+
+@dataclass(frozen=True, order=True)
+class FileStamp:
+    """One file as it was when the batch was planned."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Exactly what a source will give, so that it can be read again identically."""
+
+    kind: str
+    identity: str
+    files: tuple[FileStamp, ...] = ()
+    position: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the same bounds promise the same rows."""
+        return self.kind != UNBOUNDED
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes to read, as far as they are known before reading."""
+        return sum(stamp.size_bytes for stamp in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain document for the ledger."""
+        return {
+            "kind": self.kind,
+            "identity": self.identity,
+            "files": [asdict(stamp) for stamp in self.files],
+            "position": dict(self.position),
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Bounds:
+        """The bounds a ledger document stands for."""
+        return Bounds(
+            kind=document["kind"],
+            identity=document["identity"],
+            files=tuple(FileStamp(**stamp) for stamp in document["files"]),
+            position=dict(document["position"]),
+        )
+
+    def summary(self) -> str:
+        """A few words for the person who reads the run."""
+        if self.kind == FILES:
+            count = len(self.files)
+            return f"{count} file{'' if count == 1 else 's'}, {self.size_bytes:,} bytes"
+        if self.kind == VERSION:
+            return f"version {self.position['version']}"
+        return "not bounded"
+
+
+def same_bounds(left: Mapping[str, Bounds], right: Mapping[str, Bounds]) -> bool:
+    """Whether two batches would read the very same; unbounded sources never do."""
+    if not all(bounds.bounded for bounds in (*left.values(), *right.values())):
+        return False
+    return {name: bounds.to_json() for name, bounds in left.items()} == {
+        name: bounds.to_json() for name, bounds in right.items()
+    }

@@ -1,0 +1,38 @@
+"""What a write leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Txn:
+    """The transaction Delta keeps with a commit, so that a batch lands once."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitInfo:
+    """How a batch landed in one sink. A count that is not known is None, never 0."""
+
+    committed: bool
+    version: int | None = None
+    rows_inserted: int | None = None
+    rows_updated: int | None = None
+    rows_deleted: int | None = None
+    rows_unchanged: int | None = None
+    rows_dropped: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkState:
+    """What stands at a sink before a batch: who it is and the last batch it holds."""
+
+    identity: str
+    exists: bool
+    version: int | None = None
+    txn_version: int | None = None

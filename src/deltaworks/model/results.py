@@ -1,0 +1,247 @@
+"""What a run, a plan and a validation tell the person who asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deltaworks.errors import DeltaworksError
+from deltaworks.model.schema import SchemaChange
+
+CONTRACT = 1
+SUCCEEDED = "succeeded"
+FAILED = "failed"
+SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepResult:
+    """One step of a batch. Rows of a step that was not counted are None."""
+
+    name: str
+    type: str
+    rows: int | None
+    duration_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "rows": self.rows,
+            "duration_s": round(self.duration_s, 3),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckResult:
+    """What one check found."""
+
+    name: str
+    type: str
+    on_fail: str
+    passed: bool
+    rows_failed: int | None = None
+    detail: str = ""
+    samples: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "on_fail": self.on_fail,
+            "passed": self.passed,
+            "rows_failed": self.rows_failed,
+            "detail": self.detail,
+            "samples": list(self.samples),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputResult:
+    """Where a batch landed."""
+
+    sink: str
+    table: str = ""
+    path: str = ""
+    committed: bool
+    version: int | None = None
+    rows_inserted: int | None = None
+    rows_updated: int | None = None
+    rows_deleted: int | None = None
+    rows_unchanged: int | None = None
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        place = {"table": self.table} if self.table else {"path": self.path}
+        return {
+            "sink": self.sink,
+            **place,
+            "committed": self.committed,
+            "version": self.version,
+            "rows_inserted": self.rows_inserted,
+            "rows_updated": self.rows_updated,
+            "rows_deleted": self.rows_deleted,
+            "rows_unchanged": self.rows_unchanged,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchResult:
+    """One batch: what it read, refused and wrote."""
+
+    n: int
+    id: str | None
+    state: str
+    rows_read: int | None = None
+    rows_quarantined: int | None = None
+    rows_dropped: int | None = None
+    steps: tuple[StepResult, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    outputs: tuple[OutputResult, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "id": self.id,
+            "state": self.state,
+            "rows_read": self.rows_read,
+            "rows_quarantined": self.rows_quarantined,
+            "rows_dropped": self.rows_dropped,
+            "steps": [step.to_json() for step in self.steps],
+            "checks": [check.to_json() for check in self.checks],
+            "outputs": [output.to_json() for output in self.outputs],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """How a run ended; the same document is printed, returned and recorded."""
+
+    run_id: str | None
+    pipeline: str
+    status: str
+    started_at: str
+    duration_s: float
+    batches: tuple[BatchResult, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: DeltaworksError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "contract": CONTRACT,
+            "run_id": self.run_id,
+            "pipeline": self.pipeline,
+            "status": self.status,
+            "started_at": self.started_at,
+            "duration_s": round(self.duration_s, 3),
+            "batches": [batch.to_json() for batch in self.batches],
+            "notes": list(self.notes),
+            "error": error_document(self.error),
+        }
+
+
+def error_document(error: DeltaworksError | None) -> dict[str, Any] | None:
+    """An error as programs read it."""
+    if error is None:
+        return None
+    message = "\n".join(problem.text() for problem in error.problems)
+    first = error.problems[0]
+    one = len(error.problems) == 1
+    return {
+        "code": error.code,
+        "message": first.message if one else message,
+        "hint": first.hint if one else error.hint,
+        "file": first.file or None,
+        "line": first.line or None,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPlan:
+    """What a batch would do to one sink, were it run now."""
+
+    sink: str
+    table: str = ""
+    path: str = ""
+    exists: bool | None = None
+    schema_changes: tuple[SchemaChange, ...] = ()
+    sql: str = ""
+    rows_to_insert: int | None = None
+    rows_to_update: int | None = None
+    rows_to_delete: int | None = None
+    rows_unchanged: int | None = None
+    rows_to_drop: int | None = None
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        place = {"table": self.table} if self.table else {"path": self.path}
+        return {
+            "sink": self.sink,
+            **place,
+            "exists": self.exists,
+            "schema_changes": [
+                {
+                    "kind": change.kind,
+                    "column": change.column,
+                    "table_type": change.table_type or None,
+                    "batch_type": change.batch_type or None,
+                }
+                for change in self.schema_changes
+            ],
+            "sql": self.sql or None,
+            "rows_to_insert": self.rows_to_insert,
+            "rows_to_update": self.rows_to_update,
+            "rows_to_delete": self.rows_to_delete,
+            "rows_unchanged": self.rows_unchanged,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagePlan:
+    """One stage as `plan` lists it."""
+
+    kind: str
+    name: str
+    type: str
+    inputs: tuple[str, ...]
+    detail: str = ""
+    columns: tuple[dict[str, Any], ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "type": self.type,
+            "inputs": list(self.inputs),
+            "detail": self.detail,
+            "columns": None if self.columns is None else list(self.columns),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanResult:
+    """What a run would do; nothing was written to find out."""
+
+    pipeline: str
+    offline: bool
+    stages: tuple[StagePlan, ...]
+    rows_read: int | None = None
+    rows_to_quarantine: int | None = None
+    checks: tuple[CheckResult, ...] = ()
+    outputs: tuple[OutputPlan, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "contract": CONTRACT,
+            "pipeline": self.pipeline,
+            "offline": self.offline,
+            "stages": [stage.to_json() for stage in self.stages],
+            "rows_read": self.rows_read,
+            "rows_to_quarantine": self.rows_to_quarantine,
+            "checks": [check.to_json() for check in self.checks],
+            "outputs": [output.to_json() for output in self.outputs],
+            "notes": list(self.notes),
+        }

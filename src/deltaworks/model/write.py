@@ -1,0 +1,57 @@
+"""What is asked of a table when rows are written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from deltaworks.model.commit import Txn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a table is laid out and set up; asked for by the pipeline, verified after the write."""
+
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stamp:
+    """What a commit carries besides its rows: its batch, and an audit note."""
+
+    txn: Txn
+    user_metadata: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Append:
+    """Add the rows."""
+
+    merge_schema: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrite:
+    """Replace the whole table, or what a predicate covers."""
+
+    replace_where: str = ""
+    overwrite_schema: bool = False
+    merge_schema: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upsert:
+    """Merge the rows by their keys."""
+
+    keys: tuple[str, ...]
+    update_condition: str = ""
+    delete_condition: str = ""
+    update_columns: tuple[str, ...] = ()
+    insert_columns: tuple[str, ...] = ()
+    delete_missing: bool = False
+    merge_schema: bool = False
+
+
+Write = Append | Overwrite | Upsert

@@ -1,0 +1,19 @@
+"""The right word for a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_MOST = 12
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """`did you mean "x"?`, or the choices when nothing is near."""
+    names = list(choices)
+    lowered = {name.lower(): name for name in names}
+    near = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    if near:
+        return f'did you mean "{lowered[near[0]]}"?'
+    shown = ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")
+    return f"there is: {shown}" if names else ""
