@@ -1,0 +1,1 @@
+"""What must hold of rows: one class in one file each."""

@@ -1,0 +1,27 @@
+"""A condition every row must meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltaworks.contracts.check import RowCheck
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.expression import SqlExpression
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class ExpressionCheck(RowCheck):
+    """True for every row; false and NULL fail."""
+
+    rule: SqlExpression
+    """An SQL condition, such as `amount >= 0`; write `amount is null or ...` to let NULL pass."""
+
+    def rule_text(self) -> str:
+        return self.name or self.rule
+
+    def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
+        from pyspark.sql import functions as F
+
+        return F.expr(self.rule)

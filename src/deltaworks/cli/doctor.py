@@ -1,0 +1,41 @@
+"""`deltaworks doctor`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from deltaworks.api import Project
+from deltaworks.cli.boundary import answering
+from deltaworks.cli.options import DebugOption, JsonOption, ProfileOption, ProjectOption
+from deltaworks.cli.output import line, print_json
+from deltaworks.doctor import examine
+from deltaworks.errors import EXIT_SPEC
+from deltaworks.model.table_ref import is_url
+
+
+def doctor(
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Say what is right and wrong with this machine, and the command that mends it."""
+    with answering(as_json=as_json, debug=debug):
+        warehouse = Project.open(project, profile=profile).config.warehouse
+        place = None if is_url(warehouse) else Path(warehouse)
+        findings = examine(environ=os.environ, warehouse=place)
+        if as_json:
+            ok = all(finding.ok for finding in findings)
+            print_json({"ok": ok, "findings": [asdict(finding) for finding in findings]})
+        else:
+            for finding in findings:
+                state = "ok " if finding.ok else "BAD"
+                line(f"{state} {finding.part:<11} {finding.detail}")
+                if finding.fix:
+                    line(f"      fix: {finding.fix}")
+        if not all(finding.ok for finding in findings):
+            raise typer.Exit(EXIT_SPEC)

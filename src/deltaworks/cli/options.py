@@ -1,0 +1,32 @@
+"""Options that several commands share, spelled once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltaworks.errors import ConfigError
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks and our own log.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing while working.")]
+ProjectOption = Annotated[
+    str, typer.Option("--project", "-p", metavar="DIR", help="The project's folder.")
+]
+ProfileOption = Annotated[str, typer.Option("--profile", help="A profile of the project file.")]
+VarOption = Annotated[
+    list[str] | None,
+    typer.Option("--var", metavar="NAME=VALUE", help="Set a variable; may be repeated."),
+]
+
+
+def parse_variables(given: list[str] | None) -> dict[str, str]:
+    """`--var day=2026-01-02` as a name and a value."""
+    variables = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ConfigError(f'"--var {text}" is not NAME=VALUE', hint="--var day=2026-01-02")
+        variables[name] = value
+    return variables

@@ -1,0 +1,50 @@
+"""`deltaworks plan`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltaworks.api import Project
+from deltaworks.cli.boundary import answering
+from deltaworks.cli.options import (
+    DebugOption,
+    JsonOption,
+    ProfileOption,
+    ProjectOption,
+    QuietOption,
+    VarOption,
+    parse_variables,
+)
+from deltaworks.cli.output import print_json, print_plan
+from deltaworks.cli.progress import Progress
+
+
+def plan(
+    target: Annotated[str, typer.Argument(metavar="FILE|NAME", help="The pipeline.")],
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Say only what needs no data and no Spark.")
+    ] = False,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show what a run would change: rows, schema, statement. Nothing is written."""
+    with answering(as_json=as_json, debug=debug):
+        with Progress(quiet=quiet) as progress:
+            opened = Project.open(
+                project,
+                profile=profile,
+                variables=parse_variables(var),
+                listeners=[progress.listen],
+                notify=progress.say,
+            )
+            result = opened.plan(target, offline=offline)
+        if as_json:
+            print_json(result.to_json())
+        else:
+            print_plan(result)

@@ -1,0 +1,117 @@
+"""`deltaworks run`."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deltaworks.api import Project
+from deltaworks.cli.boundary import answering
+from deltaworks.cli.options import (
+    DebugOption,
+    JsonOption,
+    ProfileOption,
+    ProjectOption,
+    QuietOption,
+    VarOption,
+    parse_variables,
+)
+from deltaworks.cli.output import print_json, print_run, print_summary
+from deltaworks.cli.progress import Progress
+from deltaworks.clock import SystemClock
+from deltaworks.errors import ConfigError, DeltaworksError, SpecError
+from deltaworks.model.results import FAILED, RunResult
+
+
+def run(
+    target: Annotated[
+        str | None, typer.Argument(metavar="[FILE|NAME]", help="The pipeline to run.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run every pipeline.")] = False,
+    select: Annotated[
+        str, typer.Option("--select", metavar="PATTERN", help="Run pipelines whose names match.")
+    ] = "",
+    batch_id: Annotated[
+        str | None,
+        typer.Option("--batch-id", help="Your own name for this batch; it lands at most once."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Append even what the last batch appended.")
+    ] = False,
+    full_refresh: Annotated[
+        bool, typer.Option("--full-refresh", help="Start over: replace what the sinks hold.")
+    ] = False,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Run pipelines. A batch lands exactly once; a run that was cut off is finished first."""
+    with answering(as_json=as_json, debug=debug):
+        many = every or bool(select)
+        if many == (target is not None):
+            raise ConfigError(
+                "say which pipeline to run", hint="deltaworks run NAME, or --all, or --select"
+            )
+        options: dict[str, Any] = {
+            "batch_id": batch_id,
+            "again": again,
+            "full_refresh": full_refresh,
+        }
+        with Progress(quiet=quiet) as progress:
+            opened = Project.open(
+                project,
+                profile=profile,
+                variables=parse_variables(var),
+                listeners=[progress.listen],
+                notify=progress.say,
+            )
+            targets = _selected(opened, select) if many else [str(target)]
+            results = [_run_one(opened, name, options) for name in targets]
+        _print(results, many=many, as_json=as_json)
+        worst = next((r.error for r in results if r.error is not None), None)
+        if worst is not None:
+            raise typer.Exit(worst.exit_code)
+
+
+def _selected(project: Project, pattern: str) -> list[str]:
+    """Every pipeline of the project, in file order, that a pattern covers."""
+    catalog = project.catalog()
+    if catalog.problems:
+        raise SpecError("the project has problems", problems=catalog.problems)
+    names = [plan.pipeline.name for plan in catalog.plans]
+    found = [name for name in names if fnmatch.fnmatch(name, pattern or "*")]
+    if not found:
+        raise ConfigError(f'no pipeline matches "{pattern}"', hint=f"there is: {', '.join(names)}")
+    return found
+
+
+def _run_one(project: Project, target: str, options: dict[str, Any]) -> RunResult:
+    try:
+        return project.run(target, **options)
+    except DeltaworksError as error:
+        now = SystemClock().now().isoformat()
+        return RunResult(
+            run_id=None,
+            pipeline=Path(target).stem,
+            status=FAILED,
+            started_at=now,
+            duration_s=0.0,
+            error=error,
+        )
+
+
+def _print(results: list[RunResult], *, many: bool, as_json: bool) -> None:
+    if as_json:
+        documents = [result.to_json() for result in results]
+        print_json({"runs": documents} if many else documents[0])
+        return
+    for result in results:
+        print_run(result)
+    if many:
+        print_summary(results)

@@ -1,0 +1,108 @@
+"""`deltaworks runs list` and `deltaworks runs show`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from deltaworks.api import Project
+from deltaworks.cli.boundary import answering
+from deltaworks.cli.options import DebugOption, JsonOption, ProfileOption, ProjectOption
+from deltaworks.cli.output import line, print_document, print_json, print_table
+from deltaworks.errors import ConfigError
+from deltaworks.suggest import did_you_mean
+
+app = typer.Typer(help="What ran, when, and how it ended.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_runs(
+    limit: Annotated[int, typer.Option("--limit", "-n", help="How many, newest first.")] = 20,
+    pipeline: Annotated[str, typer.Option("--pipeline", help="Only runs of this pipeline.")] = "",
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """List runs, newest first."""
+    with answering(as_json=as_json, debug=debug):
+        records = Project.open(project, profile=profile).runs()
+        chosen = [r for r in records if pipeline in ("", r.pipeline)][:limit]
+        if as_json:
+            print_json({"runs": [record.to_json() for record in chosen]})
+            return
+        print_table(
+            ("run", "pipeline", "status", "started", "seconds", "rows read"),
+            [
+                (
+                    record.run_id,
+                    record.pipeline,
+                    record.status,
+                    f"{record.started_at:%Y-%m-%d %H:%M:%S}",
+                    record.record.get("duration_s"),
+                    _rows_read(record.record),
+                )
+                for record in chosen
+            ],
+        )
+
+
+def _rows_read(record: dict[str, Any]) -> int | None:
+    counts = [batch.get("rows_read") for batch in record.get("batches", ())]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+@app.command("show")
+def show_run(
+    run_id: Annotated[str, typer.Argument(metavar="ID", help="A run, or how its id begins.")],
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show one run: its batches, steps, checks and outputs."""
+    with answering(as_json=as_json, debug=debug):
+        records = Project.open(project, profile=profile).runs()
+        found = [record for record in records if record.run_id.startswith(run_id)]
+        if len(found) != 1:
+            what = "no run has" if not found else f"{len(found)} runs have"
+            raise ConfigError(
+                f'{what} an id that begins with "{run_id}"',
+                hint=did_you_mean(run_id, [record.run_id for record in records]),
+            )
+        document = found[0].to_json()
+        if as_json:
+            print_json(document)
+        else:
+            _print_record(document)
+
+
+def _print_record(document: dict[str, Any]) -> None:
+    plain = {key: value for key, value in document.items() if not isinstance(value, dict | list)}
+    print_document(plain)
+    for note in document.get("notes", ()):
+        line(f"note: {note}")
+    for batch in document.get("batches", ()):
+        line(
+            f"batch {batch['n']} {batch['state']}: read {batch['rows_read']}, "
+            f"quarantined {batch['rows_quarantined']}, dropped {batch['rows_dropped']}"
+        )
+        for step in batch["steps"]:
+            line(f"  step {step['name']} ({step['type']}): {step['rows']} rows")
+        for check in batch["checks"]:
+            state = "passed" if check["passed"] else "failed"
+            line(f"  check {check['name']}: {state}, {check['detail']}")
+        for output in batch["outputs"]:
+            line(
+                f"  output {output.get('table') or output.get('path')} "
+                f"version {output['version']}: +{output['rows_inserted']} "
+                f"~{output['rows_updated']} -{output['rows_deleted']} "
+                f"={output['rows_unchanged']} {output['note']}".rstrip()
+            )
+    error = document.get("error")
+    if error:
+        line(f"error {error['code']}: {error['message']}")
+        if error["hint"]:
+            line(f"  fix: {error['hint']}")

@@ -1,0 +1,1 @@
+"""From a pipeline file to a plan, with no engine."""

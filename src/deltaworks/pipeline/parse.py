@@ -1,0 +1,150 @@
+"""From a file to a pipeline, with every problem found on the way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from deltaworks.config.files import Document, Where, load_document
+from deltaworks.config.interpolate import Names, interpolate
+from deltaworks.config.problems import problems_of
+from deltaworks.contracts.plugin import Plugin
+from deltaworks.contracts.registry import find_plugin, plugin_types
+from deltaworks.errors import Problem, SpecError
+from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
+from deltaworks.suggest import did_you_mean
+
+KEYS = ("pipeline", "description", "extract", "transform", "checks", "load")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]*")
+
+
+def read_pipeline(path: Path, names: Names) -> Pipeline:
+    """The pipeline in a file; raises with every problem of the file at once."""
+    document, problems = interpolate(load_document(path), names)
+    parser = _Parser(document)
+    pipeline = parser.pipeline()
+    problems = (*problems, *parser.problems)
+    if problems or pipeline is None:
+        raise SpecError(f'"{document.shown}" is wrong', problems=problems)
+    return pipeline
+
+
+class _Parser:
+    """Collects problems while it turns plain values into plug-ins."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.problems: list[Problem] = []
+
+    def problem(self, where: Where, code: str, message: str, hint: str = "") -> None:
+        self.problems.append(self.document.problem(where, code=code, message=message, hint=hint))
+
+    def pipeline(self) -> Pipeline | None:
+        value = self.document.value
+        if not isinstance(value, dict):
+            self.problem((), "wrong_value", "a pipeline file holds names and values")
+            return None
+        for key in value:
+            if key not in KEYS:
+                hint = did_you_mean(key, KEYS)
+                self.problem((key,), "unknown_key", f'unknown key "{key}"', hint)
+        name = self._name(value)
+        extract = self._extract(value)
+        transform = self._plugins("transform", "transform", value)
+        checks = self._plugins("checks", "check", value)
+        load = self._load(value)
+        if self.problems:
+            return None
+        origin = Origin(self.document.shown, self.document.lines)
+        return Pipeline(
+            name=name,
+            extract=extract,
+            transform=tuple(transform),
+            checks=tuple(checks),
+            load=tuple(load),
+            description=str(value.get("description") or ""),
+            origin=origin,
+        )
+
+    def _name(self, value: dict[str, Any]) -> str:
+        name = value.get("pipeline")
+        if name is None:
+            self.problem((), "missing_key", '"pipeline" is missing', "pipeline: a_name")
+        elif not isinstance(name, str) or not _NAME.fullmatch(name):
+            self.problem(
+                ("pipeline",),
+                "wrong_value",
+                f'"{name}" is not a pipeline name',
+                'letters, digits, "_" and "-"',
+            )
+        return str(name)
+
+    def _extract(self, value: dict[str, Any]) -> dict[str, Any]:
+        sources = value.get("extract")
+        if not isinstance(sources, dict) or not sources:
+            self.problem(
+                ("extract",),
+                "missing_key",
+                '"extract" must name a source',
+                "extract: {type: csv, path: data/*.csv}",
+            )
+            return {}
+        if isinstance(sources.get("type"), str):
+            return {ONLY_SOURCE: self._plugin("source", sources, ("extract",))}
+        return {
+            name: self._plugin("source", source, ("extract", name))
+            for name, source in sources.items()
+        }
+
+    def _load(self, value: dict[str, Any]) -> list[Any]:
+        sinks = value.get("load")
+        if isinstance(sinks, dict):
+            return [self._plugin("sink", sinks, ("load",))]
+        if not isinstance(sinks, list) or not sinks:
+            self.problem(
+                ("load",), "missing_key", '"load" must name a sink', "load: {type: delta, table: t}"
+            )
+            return []
+        return self._plugins("load", "sink", value)
+
+    def _plugins(self, key: str, kind: str, value: dict[str, Any]) -> list[Any]:
+        entries = value.get(key)
+        if entries is None:
+            return []
+        if not isinstance(entries, list):
+            self.problem((key,), "wrong_value", f'"{key}" must be a list', "start each with `- `")
+            return []
+        return [self._plugin(kind, entry, (key, i)) for i, entry in enumerate(entries)]
+
+    def _plugin(self, kind: str, entry: Any, where: Where) -> Plugin | None:
+        types = plugin_types(kind)
+        if not isinstance(entry, dict):
+            self.problem(where, "wrong_value", f"a {kind} is a map with a type", "{type: ...}")
+            return None
+        type_name = entry.get("type")
+        if type_name is None:
+            self.problem(
+                where, "missing_key", f'this {kind} has no "type"', did_you_mean("", types)
+            )
+            return None
+        model = find_plugin(kind, str(type_name))
+        if model is None:
+            hint = did_you_mean(str(type_name), types)
+            message = f'there is no {kind} of type "{type_name}"'
+            self.problem((*where, "type"), "unknown_type", message, hint)
+            return None
+        return self._valid(model, entry, where)
+
+    def _valid(self, model: type[Plugin], entry: dict[str, Any], where: Where) -> Plugin | None:
+        fields = {key: value for key, value in entry.items() if key != "type"}
+        try:
+            plugin = model.model_validate(fields)
+        except ValidationError as error:
+            self.problems.extend(problems_of(error, model, self.document, where))
+            return None
+        for message in plugin.problems():
+            self.problem(where, "wrong_value", f"{plugin.plugin_type()}: {message}")
+        return plugin

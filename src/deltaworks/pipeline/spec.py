@@ -1,0 +1,79 @@
+"""A pipeline: extract, transform, check, load."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltaworks.contracts.check import Check
+from deltaworks.contracts.sink import Sink
+from deltaworks.contracts.source import Source
+from deltaworks.contracts.transform import Transform
+
+ONLY_SOURCE = "source"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a pipeline was written down."""
+
+    file: str = ""
+    lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
+
+    def line(self, *where: str | int) -> int:
+        """The line of a part, or of the nearest thing around it."""
+        place = where
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1 if self.file else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """What the user wrote, as typed values; built by the parser or in code."""
+
+    name: str
+    extract: Mapping[str, Source]
+    load: tuple[Sink, ...]
+    transform: tuple[Transform, ...] = ()
+    checks: tuple[Check, ...] = ()
+    description: str = ""
+    origin: Origin = field(default_factory=Origin, compare=False)
+
+    @staticmethod
+    def build(
+        name: str,
+        *,
+        extract: Source | Mapping[str, Source],
+        load: Sink | Iterable[Sink],
+        transform: Iterable[Transform] = (),
+        checks: Iterable[Check] = (),
+        description: str = "",
+    ) -> Pipeline:
+        """A pipeline in code, from the very classes a file names by their types."""
+        return Pipeline(
+            name=name,
+            extract={ONLY_SOURCE: extract} if isinstance(extract, Source) else dict(extract),
+            transform=tuple(transform),
+            checks=tuple(checks),
+            load=(load,) if isinstance(load, Sink) else tuple(load),
+            description=description,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The native form of the pipeline, defaults left out."""
+        return {
+            "pipeline": self.name,
+            "extract": {name: source.document() for name, source in self.extract.items()},
+            "transform": [step.document() for step in self.transform],
+            "checks": [check.document() for check in self.checks],
+            "load": [sink.document() for sink in self.load],
+        }
+
+    def fingerprint(self) -> str:
+        """Equal for pipelines that do the same."""
+        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,76 @@
+"""A plan: the stages of a pipeline in the order they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltaworks.contracts.check import Check
+from deltaworks.contracts.sink import Sink
+from deltaworks.contracts.source import Source
+from deltaworks.contracts.transform import Transform
+from deltaworks.pipeline.spec import Pipeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extract:
+    """Read a source."""
+
+    name: str
+    plugin: Source
+    line: int = 0
+    kind: str = "extract"
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apply:
+    """Run a transform; the first input is its own, the others come by name."""
+
+    name: str
+    plugin: Transform
+    inputs: tuple[str, ...]
+    line: int = 0
+    kind: str = "transform"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verify:
+    """Run a check on a step's rows; what passes replaces them."""
+
+    name: str
+    plugin: Check
+    inputs: tuple[str, ...]
+    line: int = 0
+    kind: str = "check"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """Write a step's rows to a sink."""
+
+    name: str
+    plugin: Sink
+    inputs: tuple[str, ...]
+    line: int = 0
+    kind: str = "load"
+
+
+Stage = Extract | Apply | Verify | Load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What explain shows and a run walks."""
+
+    pipeline: Pipeline
+    stages: tuple[Stage, ...]
+
+    @property
+    def sources(self) -> tuple[Extract, ...]:
+        """The stages that read."""
+        return tuple(stage for stage in self.stages if isinstance(stage, Extract))
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The stages that write."""
+        return tuple(stage for stage in self.stages if isinstance(stage, Load))

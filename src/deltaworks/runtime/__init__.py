@@ -1,0 +1,1 @@
+"""Walks a plan on Spark and keeps the ledger of its batches."""

@@ -1,0 +1,29 @@
+"""The edge between our code and what users and Spark do inside a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deltaworks.errors import DeltaworksError, InputError
+from deltaworks.pipeline.stages import Stage
+
+
+@contextmanager
+def step_boundary(stage: Stage, file: str) -> Iterator[None]:
+    """Whatever fails inside comes out as one of our errors that names the step."""
+    from deltaworks.engines.spark.errors import translate
+
+    try:
+        yield
+    except DeltaworksError as error:
+        raise _named(error, stage, file) from error.__cause__
+    except Exception as error:
+        raise _named(translate(error), stage, file) from error
+
+
+def _named(error: DeltaworksError, stage: Stage, file: str) -> DeltaworksError:
+    error.context.setdefault("step", stage.name)
+    if isinstance(error, InputError) and stage.kind != "extract":
+        return error  # the fault lies in the data, read late; the step's line would mislead
+    return error.at(file, stage.line)

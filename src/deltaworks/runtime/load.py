@@ -1,0 +1,176 @@
+"""Lands a batch: its quarantine slice first, then every sink that does not have it yet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from deltaworks.contracts.context import BatchWrite, RunContext
+from deltaworks.contracts.sink import Sink
+from deltaworks.engines.spark.fit import frame_schema
+from deltaworks.errors import GuardError, InternalError
+from deltaworks.model.commit import CommitInfo, Txn
+from deltaworks.model.results import OutputResult
+from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.runtime.boundary import step_boundary
+from deltaworks.runtime.frames import Keeper, StepFrame
+from deltaworks.runtime.ledger import BatchEntry, SinkEntry
+from deltaworks.runtime.quarantine import SINK as QUARANTINE
+from deltaworks.runtime.quarantine import write_quarantine
+from deltaworks.runtime.walk import Walked
+from deltaworks.version import __version__
+
+_MOST_METADATA_BYTES = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Landing:
+    """One batch on its way into its sinks."""
+
+    plan: Plan
+    ctx: RunContext
+    entry: BatchEntry
+    project: str
+    profile: str
+    keeper: Keeper
+    on_landed: Callable[[OutputResult], None]
+    on_stage: Callable[[Load], None]
+
+    def land(self, walked: Walked, landed: frozenset[str]) -> dict[str, CommitInfo]:
+        """Write the batch wherever it has not landed; answers how it landed in each sink."""
+        self._keep(walked)
+        if not landed:
+            self._quarantine(walked)
+        results: dict[str, CommitInfo] = {}
+        for load in self.plan.loads:
+            sink = self._sink(load.name)
+            if load.name in landed:
+                results[load.name] = CommitInfo(committed=True, note="landed in an earlier run")
+                continue
+            self.on_stage(load)
+            info = self._write(load, sink, walked.frames[load.inputs[0]])
+            results[load.name] = info
+            self.on_landed(output_result(load, self.ctx, info))
+        return results
+
+    def _sink(self, name: str) -> SinkEntry:
+        return next(sink for sink in self.entry.sinks if sink.name == name)
+
+    def _keep(self, walked: Walked) -> None:
+        """Rows that are read more than once are evaluated once."""
+        readers: dict[str, int] = {}
+        for load in self.plan.loads:
+            times = 2 if load.plugin.reads_twice() else 1
+            readers[load.inputs[0]] = readers.get(load.inputs[0], 0) + times
+        for name, times in readers.items():
+            step = walked.frames[name]
+            if times > 1 and not step.kept:
+                step.frame, step.kept = self.keeper.keep(step.frame), True
+
+    def _quarantine(self, walked: Walked) -> None:
+        app_id = self.entry.sinks[0].app_id.replace(
+            f":{self.entry.sinks[0].name}:", f":{QUARANTINE}:"
+        )
+        write_quarantine(
+            self.ctx,
+            walked.rejects,
+            project=self.project,
+            pipeline=self.plan.pipeline.name,
+            entry=self.entry,
+            txn=Txn(f"{app_id}:{self.ctx.run_id}", self.entry.n),
+            user_metadata=self._metadata(QUARANTINE, ""),
+        )
+
+    def _write(self, load: Load, sink: SinkEntry, step: StepFrame) -> CommitInfo:
+        file = self.plan.pipeline.origin.file
+        with step_boundary(load, file):
+            self._refuse_moved(load.plugin, sink)
+            schema = frame_schema(step.frame).document
+            info = load.plugin.write(
+                self.ctx,
+                step.frame,
+                BatchWrite(
+                    n=self.entry.n,
+                    txn=Txn(sink.app_id, self.entry.n),
+                    user_metadata=self._metadata(load.name, schema),
+                    replace=self.entry.replaces,
+                ),
+            )
+        _balance(load.name, step, info)
+        return info
+
+    def _refuse_moved(self, plugin: Sink, sink: SinkEntry) -> None:
+        """Commit only where the writer's own last batch is the one the plan found."""
+        now = plugin.state(self.ctx.site, sink.app_id)
+        if now.txn_version != sink.txn_found:
+            raise GuardError(
+                f'sink "{sink.name}" has moved on since this batch was planned '
+                f"(batch {now.txn_version}, planned on {sink.txn_found})",
+                hint="run it again",
+            )
+
+    def _metadata(self, step: str, schema: str) -> str:
+        """The commit's note: small, for the audit only."""
+        note = {
+            "deltaworks": __version__,
+            "run_id": self.ctx.run_id,
+            "project": self.project,
+            "pipeline": self.plan.pipeline.name,
+            "step": step,
+            "batch": self.entry.n,
+            "batch_id": self.entry.batch_id,
+            "generation": self.entry.generation,
+            "spec": self.entry.spec,
+            "schema": _fingerprint(schema),
+            "profile": self.profile,
+            "attempt": 1,
+        }
+        text = json.dumps({key: value for key, value in note.items() if value not in (None, "")})
+        if len(text.encode()) > _MOST_METADATA_BYTES:
+            raise InternalError("the note of a commit is larger than it may be")
+        return text
+
+
+def _fingerprint(schema: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(schema.encode()).hexdigest()[:16] if schema else ""
+
+
+def _balance(name: str, step: StepFrame, info: CommitInfo) -> None:
+    """What a sink was given is what it accounts for."""
+    counts = (info.rows_inserted, info.rows_updated, info.rows_deleted, info.rows_unchanged)
+    rows = step.rows()
+    if rows is None or not info.committed or info.rows_unchanged is None:
+        return
+    known = [count for count in counts if count is not None]
+    total = sum(known) + sum(info.rows_dropped.values())
+    if len(known) == len(counts) and total < rows:
+        raise InternalError(
+            f'sink "{name}" took {rows:,} rows and accounts for {total:,}',
+            hint="please report this with the pipeline file",
+        )
+
+
+def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult:
+    """How a batch landed, for the people and programs who read the result."""
+    is_table = load.plugin.plugin_type() == "delta"
+    label = load.plugin.target(ctx.site).label
+    return OutputResult(
+        sink=load.name,
+        table=label if is_table else "",
+        path="" if is_table else label,
+        committed=info.committed,
+        version=info.version,
+        rows_inserted=info.rows_inserted,
+        rows_updated=info.rows_updated,
+        rows_deleted=info.rows_deleted,
+        rows_unchanged=info.rows_unchanged,
+        note=info.note,
+    )
+
+
+def dropped_by_sinks(landed: Mapping[str, CommitInfo]) -> int:
+    """Rows that sinks left out by a named rule."""
+    return sum(sum(info.rows_dropped.values()) for info in landed.values())

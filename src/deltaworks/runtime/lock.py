@@ -1,0 +1,156 @@
+"""Locks that the kernel releases with their owner: one per pipeline, one per table.
+
+A Spark JVM may outlive its Python by a moment. The lock's file names both, and whoever takes the
+lock after a death waits until that JVM is gone too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from deltaworks.errors import GuardError, StorageError
+
+_POLL_S = 0.1
+
+
+@contextmanager
+def locked(
+    paths: Sequence[Path], *, wait_seconds: float, notify: Callable[[str], None]
+) -> Iterator[LockSet]:
+    """Hold several locks, taken in one order by everybody, until the block ends."""
+    with ExitStack() as stack:
+        handles = [
+            stack.enter_context(_one(path, wait_seconds=wait_seconds, notify=notify))
+            for path in sorted(set(paths))
+        ]
+        yield LockSet(handles)
+
+
+class LockSet:
+    """Locks in hand."""
+
+    def __init__(self, handles: Sequence[IO[str]]) -> None:
+        self._handles = handles
+
+    def name_jvm(self, pid: int, started: float) -> None:
+        """Write down the JVM that works under these locks."""
+        for handle in self._handles:
+            _write_owner(handle, jvm=(pid, started))
+
+
+@contextmanager
+def _one(path: Path, *, wait_seconds: float, notify: Callable[[str], None]) -> Iterator[IO[str]]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("a+", encoding="utf-8")
+    except OSError as problem:
+        raise StorageError(
+            f'lock "{path}" cannot be made: {problem.strerror}',
+            hint="give this user the right to write there",
+        ) from problem
+    with handle:
+        _take(handle, path, wait_seconds=wait_seconds, notify=notify)
+        _wait_for_jvm(handle, wait_seconds=wait_seconds)
+        _write_owner(handle, jvm=None)
+        yield handle
+
+
+def _take(
+    handle: IO[str], path: Path, *, wait_seconds: float, notify: Callable[[str], None]
+) -> None:
+    end = time.monotonic() + wait_seconds
+    told = False
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = _owner_text(handle)
+            if time.monotonic() >= end:
+                raise GuardError(
+                    f'"{path.name.removesuffix(".lock").lstrip(".")}" is in use by {owner}',
+                    hint=f"wait for it or stop it; gave up after {wait_seconds:g} s",
+                ) from None
+            if not told:
+                notify(f"waiting for {owner} to finish")
+                told = True
+            time.sleep(_POLL_S)
+        else:
+            return
+
+
+def _owner(handle: IO[str]) -> dict[str, object]:
+    handle.seek(0)
+    try:
+        owner = json.loads(handle.read() or "{}")
+    except ValueError:
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _owner_text(handle: IO[str]) -> str:
+    owner = _owner(handle)
+    return f"process {owner.get('pid', '?')} on {owner.get('host', 'this machine')}"
+
+
+def _write_owner(handle: IO[str], *, jvm: tuple[int, float] | None) -> None:
+    me = psutil.Process()
+    owner = {
+        "host": socket.gethostname(),
+        "pid": me.pid,
+        "started": me.create_time(),
+        "jvm": jvm,
+    }
+    handle.seek(0)
+    handle.truncate()
+    handle.write(json.dumps(owner))
+    handle.flush()
+    os.fsync(handle.fileno())
+
+
+def _wait_for_jvm(handle: IO[str], *, wait_seconds: float) -> None:
+    """The last owner's JVM may still be writing, though its Python is gone."""
+    owner = _owner(handle)
+    jvm = owner.get("jvm")
+    if not isinstance(jvm, list) or owner.get("host") != socket.gethostname():
+        return
+    if owner.get("pid") == os.getpid():
+        return
+    pid, started = int(jvm[0]), float(jvm[1])
+    end = time.monotonic() + wait_seconds
+    while _lives(pid, started):
+        if time.monotonic() >= end:
+            raise GuardError(
+                f"the Spark of an earlier run is still at work (process {pid})",
+                hint=f"wait for it, or stop it: kill {pid}",
+            )
+        time.sleep(_POLL_S)
+
+
+def _lives(pid: int, started: float) -> bool:
+    try:
+        process = psutil.Process(pid)
+        is_same = abs(process.create_time() - started) < 1
+        return bool(is_same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def pipeline_lock(warehouse: str, pipeline: str) -> Path:
+    """The lock of one pipeline."""
+    return Path(warehouse) / "_deltaworks" / "locks" / f"{pipeline}.lock"
+
+
+def table_lock(location: str) -> Path:
+    """The lock of one table, beside its folder by its real path."""
+    real = Path(os.path.realpath(location))
+    return real.with_name(f".{real.name}.lock")

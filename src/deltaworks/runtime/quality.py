@@ -1,0 +1,216 @@
+"""Checks: looked at together in one pass, before anything is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltaworks.contracts.check import RowCheck, TableCheck
+from deltaworks.contracts.context import RunContext
+from deltaworks.engines.spark.columns import require_columns
+from deltaworks.engines.spark.rejects import row_json
+from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.errors import QualityError
+from deltaworks.model.results import CheckResult
+from deltaworks.pipeline.stages import Verify
+from deltaworks.runtime.boundary import step_boundary
+from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_FATE = "__deltaworks_fate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What is left after the checks of a step, and what they found."""
+
+    step: StepFrame
+    results: tuple[CheckResult, ...]
+    rejects: tuple[Rejects, ...] = ()
+    rows_dropped: int = 0
+
+
+def check_step(
+    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: Keeper
+) -> Checked:
+    """Run every check of one step."""
+    row_stages = [stage for stage in stages if isinstance(stage.plugin, RowCheck)]
+    checked = Checked(step=step, results=())
+    if row_stages:
+        checked = _row_checks(ctx, step, row_stages, file=file, keeper=keeper)
+    table_results = _table_checks(ctx, checked.step, stages, file=file, keeper=keeper)
+    return Checked(
+        step=checked.step,
+        results=(*checked.results, *table_results),
+        rejects=checked.rejects,
+        rows_dropped=checked.rows_dropped,
+    )
+
+
+def failed(results: Sequence[CheckResult]) -> list[CheckResult]:
+    """The results that stop a run."""
+    return [result for result in results if not result.passed and result.on_fail == "fail"]
+
+
+def quality_error(results: Sequence[CheckResult], *, file: str, line: int) -> QualityError:
+    """The error for checks that stop a run."""
+    wrong = failed(results)
+    lines = [f'check "{result.name}" failed: {result.detail}' for result in wrong[:3]]
+    return QualityError(
+        "\n".join(lines),
+        hint="correct the rows or the rule; `on_fail: quarantine` sets such rows aside",
+        file=file,
+        line=line,
+        context={"checks": [result.to_json() for result in results]},
+    )
+
+
+def _conditions(
+    ctx: RunContext, frame: DataFrame, stages: Sequence[Verify], *, file: str
+) -> list[Column]:
+    from pyspark.sql import functions as F
+
+    found = []
+    for stage in stages:
+        check = stage.plugin
+        if isinstance(check, RowCheck):
+            with step_boundary(stage, file):
+                require_columns(frame, check.columns_used(), where=f"check {check.plugin_type()}")
+                passes = F.coalesce(
+                    check.condition(ctx, frame).cast("boolean"), F.lit(0).cast("boolean")
+                )
+                frame.select(passes)  # Spark looks at the names here, where the step is known
+                found.append(passes)
+    return found
+
+
+def _row_checks(
+    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: Keeper
+) -> Checked:
+    from pyspark.sql import functions as F
+
+    conditions = _conditions(ctx, step.frame, stages, file=file)
+    names = [f"__deltaworks_check_{i}" for i in range(len(stages))]
+    columns = dict(zip(names, conditions, strict=True))
+    marked = step.frame.withColumns(columns).withColumn(_FATE, _fate(stages, names))
+    with step_boundary(stages[0], file):
+        kept = keeper.keep(marked)
+        figures = kept.agg(
+            F.count(F.lit(1)),
+            F.count_if(F.col(_FATE) == -1),
+            *[F.count_if(~F.col(name)) for name in names],
+            *[F.count_if(F.col(_FATE) == i) for i in range(len(stages))],
+        ).collect()[0]
+    rows_in, passed = int(figures[0]), int(figures[1])
+    failures = [int(count) for count in figures[2 : 2 + len(stages)]]
+    fates = [int(count) for count in figures[2 + len(stages) :]]
+    balance("checks", rows_in, passed + sum(fates))
+    if step.known_rows is not None:
+        balance("checks", step.known_rows, rows_in)
+    plain = step.frame.columns
+    results = tuple(
+        _row_result(kept, plain, stage, name, count)
+        for stage, name, count in zip(stages, names, failures, strict=True)
+    )
+    out = kept.filter(F.col(_FATE) == -1).select(*_plain(plain))
+    return Checked(
+        step=StepFrame(frame=out, kept=True, known_rows=passed),
+        results=results,
+        rejects=_rejects(kept, plain, stages, fates),
+        rows_dropped=_dropped(stages, fates),
+    )
+
+
+def _fate(stages: Sequence[Verify], names: Sequence[str]) -> Column:
+    """Which check takes a row out: the first in the file that fails; -1 for none."""
+    from pyspark.sql import functions as F
+
+    fate = F.lit(-1)
+    for i in reversed(range(len(stages))):
+        if _on_fail(stages[i]) in ("quarantine", "drop"):
+            fate = F.when(~F.col(names[i]), F.lit(i)).otherwise(fate)
+    return fate
+
+
+def _on_fail(stage: Verify) -> str:
+    return str(getattr(stage.plugin, "on_fail", "fail"))
+
+
+def _plain(columns: Sequence[str]) -> list[str]:
+    from deltaworks.engines.spark.columns import quoted
+
+    return [quoted(name) for name in columns]
+
+
+def _row_result(
+    kept: DataFrame, plain: Sequence[str], stage: Verify, name: str, count: int
+) -> CheckResult:
+    from pyspark.sql import functions as F
+
+    samples: tuple[str, ...] = ()
+    detail = "all rows pass"
+    if count:
+        wrong = kept.filter(~F.col(name)).select(*_plain(plain))
+        samples = sample_rows(wrong)
+        detail = f"{count:,} row{'' if count == 1 else 's'}, for example {samples[0]}"
+    return CheckResult(
+        name=stage.name,
+        type=stage.plugin.plugin_type(),
+        on_fail=_on_fail(stage),
+        passed=count == 0,
+        rows_failed=count,
+        detail=detail,
+        samples=samples,
+    )
+
+
+def _rejects(
+    kept: DataFrame, plain: Sequence[str], stages: Sequence[Verify], fates: Sequence[int]
+) -> tuple[Rejects, ...]:
+    from pyspark.sql import functions as F
+
+    found = []
+    for i, stage in enumerate(stages):
+        if _on_fail(stage) == "quarantine" and fates[i]:
+            rows = kept.filter(F.col(_FATE) == i).select(*_plain(plain))
+            frame = rows.select(
+                F.lit(stage.name).alias("rule"),
+                F.lit(f"check {stage.plugin.plugin_type()} failed").alias("reason"),
+                row_json(rows).alias("row"),
+                F.lit(None).cast("string").alias("raw"),
+            )
+            found.append(Rejects(frame=frame, stage=stage.inputs[0], rows=fates[i]))
+    return tuple(found)
+
+
+def _dropped(stages: Sequence[Verify], fates: Sequence[int]) -> int:
+    return sum(
+        count for stage, count in zip(stages, fates, strict=True) if _on_fail(stage) == "drop"
+    )
+
+
+def _table_checks(
+    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: Keeper
+) -> tuple[CheckResult, ...]:
+    found = []
+    for stage in stages:
+        check = stage.plugin
+        if not isinstance(check, TableCheck):
+            continue
+        if not step.kept:
+            step.frame, step.kept = keeper.keep(step.frame), True
+        with step_boundary(stage, file):
+            seen = check.measure(ctx, step.frame)
+        found.append(
+            CheckResult(
+                name=stage.name,
+                type=check.plugin_type(),
+                on_fail=check.on_fail,
+                passed=seen.passed,
+                detail=seen.detail,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,109 @@
+"""Run records: how each run began and ended, kept in the warehouse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.model.results import RunResult
+from deltaworks.model.table_ref import OWN_FOLDER
+
+STARTED, ENDED = "started", "ended"
+_COLUMNS = (
+    ("project", "text"),
+    ("pipeline", "text"),
+    ("run_id", "text"),
+    ("kind", "text"),
+    ("at", "time"),
+    ("status", "text"),
+    ("record", "text"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """One run as it is remembered; without an end it is running, or was killed."""
+
+    run_id: str
+    pipeline: str
+    started_at: datetime
+    status: str
+    record: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The run's own document, or what is known of a run that has no end."""
+        if "contract" in self.record:
+            return self.record
+        return {
+            "run_id": self.run_id,
+            "pipeline": self.pipeline,
+            "status": self.status,
+            "started_at": self.started_at.isoformat(),
+        }
+
+
+class RunRecords:
+    """The runs of one project."""
+
+    def __init__(self, warehouse: str, project: str) -> None:
+        self.project = project
+        self.table = EventTable(f"{warehouse}/{OWN_FOLDER}/runs", event_schema(_COLUMNS))
+
+    def started(self, run_id: str, pipeline: str, at: datetime) -> None:
+        """Remember that a run began."""
+        self._add(run_id, pipeline, kind=STARTED, at=at, status="running", record={})
+
+    def ended(self, result: RunResult, at: datetime) -> None:
+        """Remember how a run ended."""
+        self._add(
+            str(result.run_id),
+            result.pipeline,
+            kind=ENDED,
+            at=at,
+            status=result.status,
+            record=result.to_json(),
+        )
+        self.table.compact()
+
+    def _add(
+        self,
+        run_id: str,
+        pipeline: str,
+        *,
+        kind: str,
+        at: datetime,
+        status: str,
+        record: dict[str, Any],
+    ) -> None:
+        self.table.append(
+            {
+                "project": self.project,
+                "pipeline": pipeline,
+                "run_id": run_id,
+                "kind": kind,
+                "at": at,
+                "status": status,
+                "record": json.dumps(record),
+            }
+        )
+
+    def all(self) -> tuple[RunRecord, ...]:
+        """Every run, newest first."""
+        if not self.table.exists():
+            return ()
+        rows = self.table.read(project=self.project)
+        rows.sort(key=lambda row: (row["at"], row["kind"]))
+        found: dict[str, RunRecord] = {}
+        for row in rows:
+            known = found.get(row["run_id"])
+            found[row["run_id"]] = RunRecord(
+                run_id=row["run_id"],
+                pipeline=row["pipeline"],
+                started_at=known.started_at if known else row["at"],
+                status=row["status"],
+                record=json.loads(row["record"]),
+            )
+        return tuple(sorted(found.values(), key=lambda run: run.started_at, reverse=True))

@@ -1,0 +1,67 @@
+"""When Spark is started: not before the first thing that needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltaworks.config.project import ProjectConfig
+from deltaworks.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkStarter:
+    """Starts Spark once for a project, or goes on with the session its user brought."""
+
+    def __init__(
+        self,
+        config: ProjectConfig,
+        *,
+        own: SparkSession | None = None,
+        notify: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._own = own
+        self._notify = notify
+        self._base: SparkSession | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a session already."""
+        return self._base is not None
+
+    def session(self, *, log_file: Path | None = None) -> SparkSession:
+        """A session of its own for one run, on the JVM of this process."""
+        return self._start(log_file).newSession()
+
+    def shared(self) -> SparkSession:
+        """The project's session, for notebooks."""
+        return self._start(None)
+
+    def _start(self, log_file: Path | None) -> SparkSession:
+        if self._base is None:
+            self._base = self._adopt() or self._launch(log_file)
+        return self._base
+
+    def _adopt(self) -> SparkSession | None:
+        from deltaworks.engines.spark.session import adopt_session
+
+        return None if self._own is None else adopt_session(self._own)
+
+    def _launch(self, log_file: Path | None) -> SparkSession:
+        from deltaworks.engines.spark.session import SessionSettings, start_session
+
+        master = self._config.engine.master
+        if master.startswith("sc://"):
+            raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
+        settings = SessionSettings(
+            app_name=f"deltaworks {self._config.name}",
+            master=master,
+            conf=self._config.engine.conf,
+            log_file=log_file,
+        )
+        environ = self._config.names.environ
+        return start_session(settings, environ=environ, notify=self._notify)

@@ -1,0 +1,197 @@
+"""Walks a plan up to its sinks: extract, transform, check. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from deltaworks.clock import Clock
+from deltaworks.contracts.context import RunContext
+from deltaworks.engines.spark.measure import RowCounter
+from deltaworks.errors import DeltaworksError
+from deltaworks.model.batch import Bounds
+from deltaworks.model.results import CheckResult, StepResult
+from deltaworks.pipeline.stages import Apply, Extract, Plan, Stage, Verify
+from deltaworks.runtime.boundary import step_boundary
+from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance, split
+from deltaworks.runtime.quality import check_step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """One step that was walked, with its rows and the time its preparation took."""
+
+    stage: Stage
+    step: StepFrame
+    duration_s: float
+
+
+@dataclass(kw_only=True)
+class Walked:
+    """What a walk found: frames by step, rows refused, checks, and what was read."""
+
+    frames: dict[str, StepFrame] = field(default_factory=dict)
+    sources: dict[str, StepFrame] = field(default_factory=dict)
+    passed: list[Passed] = field(default_factory=list)
+    rejects: list[Rejects] = field(default_factory=list)
+    checks: list[CheckResult] = field(default_factory=list)
+    filters: list[tuple[str, StepFrame, StepFrame]] = field(default_factory=list)
+    rows_dropped_by_checks: int = 0
+
+    def rows_read(self) -> int | None:
+        """Rows of all sources; None when one of them could not be counted."""
+        return _sum(step.rows() for step in self.sources.values())
+
+    def rows_dropped(self) -> int | None:
+        """Rows that filters and checks left out by name."""
+        total: int | None = self.rows_dropped_by_checks
+        for name, before, after in self.filters:
+            rows_in, rows_out = before.rows(), after.rows()
+            if rows_in is None or rows_out is None or total is None:
+                total = None
+                continue
+            if rows_out > rows_in:
+                balance(name, rows_in, rows_out)
+            total += rows_in - rows_out
+        return total
+
+    def rows_quarantined(self) -> int:
+        """Rows that were set aside."""
+        return sum(part.rows for part in self.rejects)
+
+    def steps(self) -> tuple[StepResult, ...]:
+        """The steps for the result; rows are asked for now, when they have passed."""
+        return tuple(
+            StepResult(
+                name=item.stage.name,
+                type=item.stage.plugin.plugin_type(),
+                rows=item.step.rows(),
+                duration_s=item.duration_s,
+            )
+            for item in self.passed
+        )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+class Walker:
+    """Walks one plan once."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        ctx: RunContext,
+        *,
+        bounds: Mapping[str, Bounds],
+        clock: Clock,
+        keeper: Keeper,
+        on_stage: Callable[[Stage], None],
+    ) -> None:
+        self.plan = plan
+        self.ctx = ctx
+        self.bounds = bounds
+        self.clock = clock
+        self.keeper = keeper
+        self.on_stage = on_stage
+        self.file = plan.pipeline.origin.file
+        self.found = Walked()
+
+    def walk(self) -> Walked:
+        """Go through every stage but the loads."""
+        try:
+            for stage in self.plan.stages:
+                if isinstance(stage, Extract):
+                    self._timed(stage, self._extract)
+                elif isinstance(stage, Apply):
+                    self._timed(stage, self._apply)
+        except DeltaworksError as error:
+            raise self.explained(error) from error.__cause__
+        return self.found
+
+    def explained(self, error: DeltaworksError) -> DeltaworksError:
+        """The error with the data file, line and value at fault, where a source can tell."""
+        suspects = [
+            name
+            for stage in self.plan.stages
+            if isinstance(stage, Apply)
+            for name in stage.plugin.columns_converted()
+        ]
+        error.context.setdefault("columns", suspects)
+        for stage in self.plan.sources:
+            if stage.name in self.bounds:
+                error = stage.plugin.explain_failure(self.ctx, self.bounds[stage.name], error)
+        return error
+
+    def _timed(self, stage: Stage, do: Callable[..., StepFrame]) -> None:
+        self.on_stage(stage)
+        start = self.clock.monotonic()
+        with step_boundary(stage, self.file):
+            step = do(stage)
+            step, refused = split(step, stage.name, self.keeper)
+        if refused is not None:
+            self.found.rejects.append(refused)
+        self.found.frames[stage.name] = step
+        took = self.clock.monotonic() - start
+        self.found.passed.append(Passed(stage=stage, step=step, duration_s=took))
+        self._check(stage)
+
+    def _extract(self, stage: Extract) -> StepFrame:
+        bounds = self.bounds[stage.name]
+        rows = stage.plugin.rows(self.ctx.site, bounds)
+        step = _counted(stage.plugin.read(self.ctx, bounds), known_rows=rows)
+        self.found.sources[stage.name] = step
+        return step
+
+    def _apply(self, stage: Apply) -> StepFrame:
+        before = self.found.frames[stage.inputs[0]]
+        others = {name: self.found.frames[name].frame for name in stage.inputs[1:]}
+        frame = stage.plugin.apply(self.ctx, before.frame, others)
+        if stage.plugin.row_preserving:
+            return StepFrame(frame=frame, known_rows=before.known_rows, counter=before.counter)
+        step = _counted(frame, known_rows=None)
+        if stage.plugin.drops_rows:
+            self.found.filters.append((stage.name, before, step))
+        return step
+
+    def _check(self, stage: Stage) -> None:
+        """Check a step's rows; what passes takes their place."""
+        checks = [
+            check
+            for check in self.plan.stages
+            if isinstance(check, Verify) and check.inputs[0] == stage.name
+        ]
+        if not checks:
+            return
+        self.on_stage(checks[0])
+        start = self.clock.monotonic()
+        checked = check_step(
+            self.ctx,
+            self.found.frames[stage.name],
+            checks,
+            file=self.file,
+            keeper=self.keeper,
+        )
+        self.found.frames[stage.name] = checked.step
+        self.found.rejects.extend(checked.rejects)
+        self.found.checks.extend(checked.results)
+        self.found.rows_dropped_by_checks += checked.rows_dropped
+        took = self.clock.monotonic() - start
+        self.found.passed.append(Passed(stage=checks[0], step=checked.step, duration_s=took))
+
+
+def _counted(frame: DataFrame, *, known_rows: int | None) -> StepFrame:
+    if known_rows is not None:
+        return StepFrame(frame=frame, known_rows=known_rows)
+    counter = RowCounter()
+    return StepFrame(frame=counter.watch(frame), counter=counter)

@@ -1,0 +1,1 @@
+"""Where rows go: one class in one file each."""

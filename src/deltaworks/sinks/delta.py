@@ -1,0 +1,358 @@
+"""Write a Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.expression import SqlExpression, columns_of
+from deltaworks.contracts.plugin import Names, TextMap
+from deltaworks.contracts.sink import Sink
+from deltaworks.errors import InputError
+from deltaworks.model.commit import CommitInfo, SinkState
+from deltaworks.model.results import OutputPlan
+from deltaworks.model.table_info import TableInfo
+from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
+from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from deltaworks.engines.spark.write import TableWriter
+
+_UPSERT_ONLY = (
+    "update_condition",
+    "delete_condition",
+    "update_columns",
+    "insert_columns",
+    "not_matched_by_source",
+    "duplicates",
+)
+
+
+class Duplicates(BaseModel):
+    """Which of several rows with the same key wins."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    keep: Literal["newest", "oldest"]
+    """The row with the highest or the lowest value of `by`."""
+    by: str
+    """The column that tells which row is newer."""
+
+
+@dataclass(frozen=True)
+class _Keyed:
+    """A batch with one row per key."""
+
+    frame: DataFrame
+    rows: int
+    dropped: int
+
+
+class DeltaSink(Sink):
+    """A Delta table, by name in the warehouse or by path."""
+
+    table: str = ""
+    """The table's name in the warehouse."""
+    path: str = ""
+    """The table's folder, instead of a name."""
+    mode: Literal["append", "overwrite", "upsert", "ignore", "error"] = "append"
+    """Add rows, replace them, merge them by key, or write only where no table is yet."""
+    merge_keys: Names = ()
+    """Columns that identify a row, for upsert."""
+    update_condition: SqlExpression | None = None
+    """A matched row is updated only where this is true, such as `source.ts > target.ts`."""
+    delete_condition: SqlExpression | None = None
+    """A matched row is deleted where this is true; without a match the row is ignored."""
+    update_columns: Names = ()
+    """Columns an update sets; all but the keys when left out."""
+    insert_columns: Names = ()
+    """Columns an insert fills besides the keys; all when left out."""
+    not_matched_by_source: Literal["keep", "delete"] = "keep"
+    """What happens to rows of the table that the batch does not have."""
+    duplicates: Duplicates | None = None
+    """Which of several rows with one key wins; such rows are refused when left out."""
+    replace_where: SqlExpression | None = None
+    """Overwrite only the rows this covers."""
+    merge_schema: bool = False
+    """Add columns the table does not have yet."""
+    overwrite_schema: bool = False
+    """Let an overwrite replace the schema and the partitions too."""
+    partition_by: Names = ()
+    """Columns whose values become folders."""
+    cluster_by: Names = ()
+    """Columns the table is clustered by."""
+    change_feed: bool | None = None
+    """Whether the table keeps a feed of its changes."""
+    target_file_size: str | None = None
+    """The size files should have, such as `128mb`."""
+    stats_columns: Names = ()
+    """Columns whose minimum and maximum are kept for skipping files."""
+    optimize_write: bool | None = None
+    """Whether rows are shuffled before a write so that files have a good size."""
+    auto_compact: bool | None = None
+    """Whether small files are joined after a write."""
+    properties: TextMap = Field(default_factory=dict)
+    """Any other table property."""
+
+    def problems(self) -> tuple[str, ...]:
+        found = []
+        if bool(self.table) == bool(self.path):
+            found.append('say either "table" or "path"')
+        if self.table and (problem := table_name_problem(self.table)):
+            found.append(problem)
+        if self.partition_by and self.cluster_by:
+            found.append('"partition_by" and "cluster_by" exclude each other')
+        return (*found, *self._mode_problems(), *self._condition_problems())
+
+    def _mode_problems(self) -> Iterator[str]:
+        if self.mode == "upsert" and not self.merge_keys:
+            yield 'mode "upsert" needs "merge_keys"'
+        if self.mode != "upsert":
+            given = [name for name in ("merge_keys", *_UPSERT_ONLY) if self._says(name)]
+            yield from (f'"{name}" belongs to mode "upsert", not "{self.mode}"' for name in given)
+        if self.mode != "overwrite":
+            given = [name for name in ("replace_where", "overwrite_schema") if self._says(name)]
+            yield from (
+                f'"{name}" belongs to mode "overwrite", not "{self.mode}"' for name in given
+            )
+        if self.replace_where and self.overwrite_schema:
+            yield '"replace_where" and "overwrite_schema" exclude each other'
+
+    def _says(self, name: str) -> bool:
+        return bool(getattr(self, name) != type(self).model_fields[name].default)
+
+    def _condition_problems(self) -> Iterator[str]:
+        for name in ("update_condition", "delete_condition"):
+            text = getattr(self, name)
+            for qualifier, column in columns_of(text) if text else ():
+                if qualifier.lower() not in ("source", "target"):
+                    yield f'"{name}": write "source.{column}" or "target.{column}"'
+
+    def target(self, site: Site) -> TableRef:
+        return site.table(table=self.table, path=self.path)
+
+    def lock_path(self, site: Site) -> str:
+        location = self.target(site).location
+        return "" if is_url(location) else location
+
+    def reads_twice(self) -> bool:
+        return self.mode == "upsert"
+
+    def adds_on_rerun(self) -> bool:
+        return self.mode == "append"
+
+    def state(self, site: Site, app_id: str) -> SinkState:
+        from deltaworks.engines.deltars.engine import DeltaRsEngine
+
+        engine, location = DeltaRsEngine(), self.target(site).location
+        found = engine.identity(location)
+        if found is None:
+            return SinkState(identity="", exists=False)
+        return SinkState(
+            identity=found[0],
+            exists=True,
+            version=found[1],
+            txn_version=engine.transaction(location, app_id),
+        )
+
+    def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
+        from deltaworks.engines.spark.write import TableWriter
+
+        ref = self.target(ctx.site)
+        state = self.state(ctx.site, batch.txn.app_id)
+        if state.exists and self.mode in ("ignore", "error") and not batch.replace:
+            return self._refused(ref, state)
+        stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
+        writer = TableWriter(ctx.spark, ref.location, layout=self._layout(), stamp=stamp)
+        if self.mode == "upsert":
+            return self._upsert(writer, frame, batch)
+        if self.mode == "overwrite" or batch.replace:
+            return writer.overwrite(frame, self._overwrite(batch))
+        return writer.append(frame, Append(merge_schema=self.merge_schema))
+
+    def _refused(self, ref: TableRef, state: SinkState) -> CommitInfo:
+        if self.mode == "ignore":
+            note = "the table exists, so nothing was written (mode ignore)"
+            return CommitInfo(committed=False, version=state.version, rows_inserted=0, note=note)
+        raise InputError(
+            f'table "{ref.label}" exists already, and the mode is "error"',
+            hint="use mode append, overwrite or upsert, or another table",
+        )
+
+    def _upsert(self, writer: TableWriter, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
+        with self._one_row_per_key(frame) as keyed:
+            if batch.replace:
+                info = writer.overwrite(keyed.frame, self._overwrite(batch))
+            else:
+                info = writer.upsert(keyed.frame, self._merge(), rows=keyed.rows)
+            dropped = {"duplicates": keyed.dropped} if keyed.dropped else {}
+            return replace(info, rows_dropped={**info.rows_dropped, **dropped})
+
+    def _overwrite(self, batch: BatchWrite) -> Overwrite:
+        if self.mode != "overwrite":
+            return Overwrite(merge_schema=self.merge_schema)
+        return Overwrite(
+            replace_where="" if batch.replace else self.replace_where or "",
+            overwrite_schema=self.overwrite_schema,
+            merge_schema=self.merge_schema,
+        )
+
+    def _merge(self) -> Upsert:
+        return Upsert(
+            keys=self.merge_keys,
+            update_condition=self.update_condition or "",
+            delete_condition=self.delete_condition or "",
+            update_columns=self.update_columns,
+            insert_columns=self.insert_columns,
+            delete_missing=self.not_matched_by_source == "delete",
+            merge_schema=self.merge_schema,
+        )
+
+    @contextmanager
+    def _one_row_per_key(self, frame: DataFrame) -> Iterator[_Keyed]:
+        """The batch with one row per key, or the error that says which keys are wrong."""
+        from deltaworks.engines.spark import keys
+        from deltaworks.engines.spark.columns import require_columns
+
+        require_columns(frame, self.merge_keys, where="merge_keys")
+        require_columns(frame, self.update_columns, where="update_columns")
+        require_columns(frame, self.insert_columns, where="insert_columns")
+        keys.refuse_null_keys(frame, self.merge_keys)
+        if self.duplicates is None:
+            rows = keys.refuse_duplicate_keys(frame, self.merge_keys)
+            yield _Keyed(frame, rows, 0)
+            return
+        keep, by = self.duplicates.keep, self.duplicates.by
+        require_columns(frame, [by], where="duplicates.by")
+        ranked = keys.keep_one(frame, self.merge_keys, keep=keep, by=by).persist()
+        try:
+            kept, rows = keys.refuse_ties(ranked, self.merge_keys, by)
+            yield _Keyed(kept, rows, frame.count() - rows)
+        finally:
+            ranked.unpersist()
+
+    def _layout(self) -> Layout:
+        asked = {
+            "delta.enableChangeDataFeed": self.change_feed,
+            "delta.autoOptimize.optimizeWrite": self.optimize_write,
+            "delta.autoOptimize.autoCompact": self.auto_compact,
+            "delta.targetFileSize": self.target_file_size,
+            "delta.dataSkippingStatsColumns": ",".join(self.stats_columns) or None,
+        }
+        set_ones = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in asked.items()
+            if value is not None
+        }
+        return Layout(
+            partition_by=self.partition_by,
+            cluster_by=self.cluster_by,
+            properties={**set_ones, **self.properties},
+        )
+
+    def plan_offline(self, site: Site) -> OutputPlan:
+        return OutputPlan(
+            sink=self.name or self.plugin_type(),
+            table=self.target(site).label,
+            sql=self._sql(site, self.merge_keys) if self.mode == "upsert" else "",
+            note=f"mode {self.mode}",
+        )
+
+    def _sql(self, site: Site, columns: tuple[str, ...]) -> str:
+        from deltaworks.engines.spark.engine import table_sql
+        from deltaworks.engines.spark.merge import merge_sql
+
+        table = table_sql(self.target(site).location)
+        return merge_sql(self._merge(), table=table, source="batch", batch=columns, ways={})
+
+    def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
+        from deltaworks.engines.deltars.engine import DeltaRsEngine
+        from deltaworks.engines.spark.layout import check_layout, refuse_other_partitions
+
+        table = DeltaRsEngine().info(self.target(ctx.site).location)
+        layout = self._layout()
+        check_layout(frame, layout)
+        if table is not None:
+            refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
+        basis = OutputPlan(
+            sink=self.name or self.plugin_type(),
+            table=self.target(ctx.site).label,
+            exists=table is not None,
+        )
+        if table is not None and self.mode in ("ignore", "error"):
+            info = self._refused(self.target(ctx.site), self.state(ctx.site, ""))
+            return replace(basis, rows_to_insert=0, note=info.note)
+        if self.mode == "upsert":
+            return self._plan_upsert(ctx, frame, table, basis)
+        return self._plan_write(frame, table, basis)
+
+    def _plan_write(
+        self, frame: DataFrame, table: TableInfo | None, basis: OutputPlan
+    ) -> OutputPlan:
+        from deltaworks.engines.spark.fit import fit, frame_schema
+        from deltaworks.engines.spark.write import refuse_outside
+        from deltaworks.model.schema import compare
+
+        rows = frame.count()
+        refuse_outside(frame, self.replace_where or "")
+        if table is None:
+            return replace(basis, rows_to_insert=rows, rows_to_update=0, rows_to_delete=0)
+        if self.overwrite_schema:
+            changes = compare(table.schema, frame_schema(frame))
+        else:
+            changes = fit(frame, table, merge_schema=self.merge_schema)[1]
+        deleted = 0 if self.mode != "overwrite" else None if self.replace_where else table.rows
+        return replace(
+            basis,
+            schema_changes=changes,
+            rows_to_insert=rows,
+            rows_to_update=0,
+            rows_to_delete=deleted,
+        )
+
+    def _plan_upsert(
+        self, ctx: RunContext, frame: DataFrame, table: TableInfo | None, basis: OutputPlan
+    ) -> OutputPlan:
+        from deltaworks.engines.spark.engine import table_sql
+        from deltaworks.engines.spark.fit import fit, frame_schema
+        from deltaworks.engines.spark.merge import comparisons, merge_sql
+        from deltaworks.engines.spark.write import diffed, without_deletes
+
+        write = self._merge()
+        with self._one_row_per_key(frame) as keyed:
+            if table is None:
+                rows = without_deletes(keyed.frame, write).count()
+                return replace(
+                    basis,
+                    rows_to_insert=rows,
+                    rows_to_update=0,
+                    rows_to_delete=0,
+                    rows_unchanged=0,
+                    rows_to_drop=keyed.dropped,
+                )
+            fitted, changes = fit(keyed.frame, table, merge_schema=self.merge_schema)
+            ways = comparisons(table.schema, frame_schema(fitted))
+            with diffed(ctx.spark, fitted, table, write) as (_, counts):
+                return replace(
+                    basis,
+                    schema_changes=changes,
+                    sql=merge_sql(
+                        write,
+                        table=table_sql(table.location),
+                        source="batch",
+                        batch=fitted.columns,
+                        ways=ways,
+                    ),
+                    rows_to_insert=counts.insert,
+                    rows_to_update=counts.update,
+                    rows_to_delete=counts.delete + counts.missing,
+                    rows_unchanged=counts.unchanged,
+                    rows_to_drop=keyed.dropped,
+                )

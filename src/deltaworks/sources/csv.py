@@ -1,0 +1,137 @@
+"""Read delimited text files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import REJECTED, TextMap
+from deltaworks.contracts.source import Source
+from deltaworks.engines.files import changed_file, file_bounds, spark_paths
+from deltaworks.errors import DeltaworksError
+from deltaworks.model.batch import Bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+_CORRUPT = "__deltaworks_corrupt"
+_FILE = "__deltaworks_file"
+
+
+class CsvSource(Source):
+    """Delimited text at a path, folder or glob; columns are text unless a schema says otherwise."""
+
+    path: str
+    """A file, a folder, or a glob such as `data/orders_*.csv`."""
+    header: bool = True
+    """Whether the first line names the columns."""
+    delimiter: str = ","
+    """What separates cells."""
+    quote: str = '"'
+    """What encloses a cell that holds a delimiter."""
+    escape: str = '"'
+    """What stands before a quote inside a quoted cell."""
+    encoding: str = "UTF-8"
+    """The files' character encoding."""
+    null_value: str = ""
+    """The text that stands for NULL."""
+    multiline: bool = False
+    """Whether a quoted cell may hold line breaks."""
+    schema_: str | None = Field(default=None, alias="schema")
+    """Columns and types as SQL spells them, such as `id bigint, amount double`."""
+    on_error: Literal["fail", "quarantine"] = "fail"
+    """What happens to a row that has too few or too many cells, or a value of the wrong type."""
+    options: TextMap = Field(default_factory=dict)
+    """Further options, handed to Spark's reader as they are."""
+
+    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+        return file_bounds(site.path(self.path), written=self.path)
+
+    def still_there(self, site: Site, bounds: Bounds) -> str:
+        return changed_file(bounds)
+
+    def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        from deltaworks.engines.spark.csv_files import check_headers
+
+        if self.header and not self.multiline:
+            check_headers(
+                bounds, delimiter=self.delimiter, quote=self.quote, encoding=self.encoding
+            )
+        schema = self._columns(ctx, bounds)
+        if self.on_error == "fail":
+            reader = ctx.spark.read.options(**self._options(), mode="FAILFAST").schema(schema)
+            return reader.csv(spark_paths(bounds))
+        return self._marked(self._permissive(ctx, bounds, schema))
+
+    def _columns(self, ctx: RunContext, bounds: Bounds) -> StructType:
+        """The declared columns, or the header's, all text."""
+        if self.schema_ is not None:
+            return ctx.spark.createDataFrame([], self.schema_).schema
+        return ctx.spark.read.options(**self._options()).csv(spark_paths(bounds)[:1]).schema
+
+    def _options(self) -> dict[str, str]:
+        return {
+            "header": str(self.header).lower(),
+            "sep": self.delimiter,
+            "quote": self.quote,
+            "escape": self.escape,
+            "encoding": self.encoding,
+            "nullValue": self.null_value,
+            "multiLine": str(self.multiline).lower(),
+            "enforceSchema": "true",
+            "columnPruning": "false",  # or a bad cell in a column nobody reads goes unseen
+            **self.options,
+        }
+
+    def _permissive(self, ctx: RunContext, bounds: Bounds, schema: StructType) -> DataFrame:
+        """Every row, those that do not fit with their raw text beside them."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        wide = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
+        options = {**self._options(), "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        return ctx.spark.read.options(**options).schema(wide).csv(spark_paths(bounds))
+
+    def _marked(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        from deltaworks.engines.spark.rejects import rejection, row_json
+
+        raw = F.col(_CORRUPT)
+        parsed = frame.drop(_CORRUPT)
+        mark = rejection(
+            raw.isNotNull(),
+            rule="csv: cells fit the columns",
+            reason=F.concat(F.lit("in "), F.col("_metadata.file_path")),
+            row=row_json(parsed),
+            raw=raw,
+        )
+        return frame.select("*", mark.alias(REJECTED)).drop(_CORRUPT)
+
+    def explain_failure(
+        self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
+    ) -> DeltaworksError:
+        from pyspark.sql import functions as F
+
+        from deltaworks.engines.spark.csv_files import bad_row_error, find_value
+
+        if "value" in error.context:
+            return find_value(error, bounds, delimiter=self.delimiter, encoding=self.encoding)
+        if "record" not in error.context and "path" not in error.context:
+            return error
+        schema = self._columns(ctx, bounds)
+        frame = self._permissive(ctx, bounds, schema)
+        wrong = frame.filter(F.col(_CORRUPT).isNotNull())
+        found = wrong.select(F.col(_CORRUPT), F.col("_metadata.file_path").alias(_FILE)).head(1)
+        if not found:
+            return error
+        return bad_row_error(
+            ctx.spark,
+            file=found[0][_FILE],
+            raw=found[0][_CORRUPT],
+            schema=schema,
+            delimiter=self.delimiter,
+            quote=self.quote,
+        )

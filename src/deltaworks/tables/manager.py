@@ -1,0 +1,83 @@
+"""What a table is and how it came to be; without a JVM wherever the table allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from deltaworks.contracts.engine import CanInspect
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.errors import DamagedTable, EngineError, StorageError, TableNotFound
+from deltaworks.model.table_info import CommitRecord, TableInfo
+from deltaworks.model.table_ref import TableRef
+
+Answer = TypeVar("Answer")
+
+
+class TableManager:
+    """Answers questions about one table."""
+
+    def __init__(self, ref: TableRef, *, spark: Callable[[], CanInspect]) -> None:
+        self.ref = ref
+        self._spark = spark
+
+    def show(self) -> TableInfo:
+        """The table as it is now."""
+        found = self._ask(lambda engine: engine.info(self.ref.location))
+        if found is None:
+            raise TableNotFound(
+                f'"{self.ref.label}" is not a Delta table',
+                hint=f"looked in {self.ref.location}",
+            )
+        return found
+
+    def history(self, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
+        """The table's commits, newest first."""
+        self.show()
+        return self._ask(lambda engine: engine.history(self.ref.location, limit=limit))
+
+    def _ask(self, question: Callable[[CanInspect], Answer]) -> Answer:
+        """Ask delta-rs; only a table it does not understand is worth starting Spark for."""
+        try:
+            return question(DeltaRsEngine())
+        except (DamagedTable, StorageError, TableNotFound):
+            raise
+        except EngineError:
+            return question(self._spark())
+
+
+def show_document(info: TableInfo) -> dict[str, Any]:
+    """A table as programs read it."""
+    return {
+        "location": info.location,
+        "version": info.version,
+        "rows": info.rows,
+        "files": info.files,
+        "bytes": info.size_bytes,
+        "schema": info.schema.to_json(),
+        "partition_columns": list(info.partition_columns),
+        "properties": dict(info.properties),
+        "reader_version": info.reader_version,
+        "writer_version": info.writer_version,
+        "features": list(info.features),
+    }
+
+
+def history_document(records: tuple[CommitRecord, ...]) -> dict[str, Any]:
+    """A history as programs read it."""
+    return {"commits": [_commit_document(record) for record in records]}
+
+
+def _commit_document(record: CommitRecord) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
+    return {
+        "version": record.version,
+        "timestamp": moment.isoformat(timespec="milliseconds"),
+        "operation": record.operation,
+        "run_id": record.user_metadata.get("run_id"),
+        "pipeline": record.user_metadata.get("pipeline"),
+        "batch": record.user_metadata.get("batch"),
+        "metrics": dict(record.metrics),
+    }

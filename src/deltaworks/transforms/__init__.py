@@ -1,0 +1,1 @@
+"""What is done to rows: one class in one file each."""

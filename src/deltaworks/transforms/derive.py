@@ -1,0 +1,31 @@
+"""Add columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.expression import SqlExpression
+from deltaworks.contracts.transform import Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class DeriveTransform(Transform):
+    """New or replaced columns, each from an expression; later ones see earlier ones."""
+
+    row_preserving: ClassVar[bool] = True
+
+    columns: dict[str, SqlExpression]
+    """Column name -> SQL expression."""
+
+    def apply(
+        self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
+    ) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        for name, expression in self.columns.items():
+            frame = frame.withColumn(name, F.expr(expression))
+        return frame
