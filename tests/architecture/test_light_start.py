@@ -1,0 +1,63 @@
+"""What needs no JVM loads nothing heavy, so it answers at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.source_tree import PACKAGE, ROOT
+
+HEAVY = ("pyspark", "py4j", "pyarrow", "delta", "deltalake", "pandas", "numpy", "ibis", "duckdb")
+REPORT = f"""
+import sys
+print("loaded:", *sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
+"""
+VALIDATE = """
+import sys
+from deltaworks.cli.app import main
+sys.argv = ["deltaworks", "validate", "--project", sys.argv[1]]
+try:
+    code = main()
+except SystemExit as stop:
+    code = stop.code
+"""
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("COV_", "COVERAGE_"))}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+
+def loaded(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The heavy modules a child reported; a child that did not get there is a failure."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("loaded:")]
+    assert lines, done.stderr
+    return lines[-1].split()[1:]
+
+
+def test_the_probe_sees_what_is_loaded() -> None:
+    assert loaded(run_python("import numpy" + REPORT)) == ["numpy"]
+
+
+def test_importing_deltaworks_loads_nothing_heavy() -> None:
+    assert loaded(run_python("import deltaworks" + REPORT)) == []
+
+
+@pytest.mark.skipif(not (PACKAGE / "cli" / "app.py").exists(), reason="no command line yet")
+def test_validate_loads_nothing_heavy(tmp_path: Path) -> None:
+    project = tmp_path / "shop"
+    shutil.copytree(ROOT / "examples" / "orders", project)
+    done = run_python(VALIDATE + REPORT + "sys.exit(code)", str(project))
+    assert loaded(done) == []
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from deltaworks.engines.spark.compatibility import (
+    check_versions,
+    installed_versions,
+    require_versions,
+)
+from deltaworks.engines.spark.versions import CORE_JARS, DELTA_SPARK, PYSPARK
+from deltaworks.errors import MissingDependencyError
+
+GOOD = {"pyspark": PYSPARK, "delta-spark": DELTA_SPARK, "pandas": "2.3.3"}
+
+
+def test_the_lock_and_the_package_metadata_name_the_same_versions() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    wanted = tomllib.loads(project.read_text())["project"]["dependencies"]
+    assert {f"pyspark=={PYSPARK}", f"delta-spark=={DELTA_SPARK}"} <= set(wanted)
+
+
+def test_every_core_jar_has_a_coordinate_a_checksum_and_a_size() -> None:
+    for jar in CORE_JARS:
+        assert jar.coordinate == f"io.delta:{jar.artifact}:{DELTA_SPARK}"
+        assert jar.file_name == f"{jar.artifact}-{DELTA_SPARK}.jar"
+        assert re.fullmatch(r"[0-9a-f]{64}", jar.sha256)
+        assert jar.size_bytes > 100_000
+
+
+def test_the_tested_mix_has_no_problems() -> None:
+    assert check_versions(GOOD) == ()
+    require_versions(GOOD)
+
+
+def test_pandas_may_be_absent() -> None:
+    assert check_versions({key: GOOD[key] for key in ("pyspark", "delta-spark")}) == ()
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "says", "fix"),
+    [
+        ("pyspark", "4.2.1", "PySpark 4.2.1", "pip install 'pyspark==4.2.0'"),
+        ("delta-spark", "4.4.1", "jar is not available", "pip install 'delta-spark==4.4.0'"),
+        ("delta-spark", "4.0.0", "tested version", "pip install 'delta-spark==4.4.0'"),
+        ("pandas", "3.1.0", "below 3", "pip install 'pandas<3'"),
+    ],
+)
+def test_each_wrong_version_is_named_with_its_fix(
+    package: str, version: str, says: str, fix: str
+) -> None:
+    (problem,) = check_versions({**GOOD, package: version})
+    assert says in problem.message
+    assert problem.hint == fix
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    with pytest.raises(MissingDependencyError) as caught:
+        require_versions({"pandas": "3.0"})
+    assert "PySpark is not installed; delta-spark is not installed" in caught.value.message
+    assert caught.value.hint.count("pip install") == 3
+
+
+def test_installed_versions_leaves_out_what_is_not_there() -> None:
+    assert set(installed_versions(["pytest", "no-such-package"])) == {"pytest"}
