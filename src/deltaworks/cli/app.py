@@ -49,10 +49,11 @@ app.add_typer(jars.app, name="jars")
 
 def main() -> None:
     """Run the command line; a wrong word on it gets one short message."""
-    sys.exit(_answer(sys.argv[1:]))
+    sys.exit(answer(sys.argv[1:]))
 
 
-def _answer(arguments: list[str]) -> int:
+def answer(arguments: list[str]) -> int:
+    """The exit code of one command line."""
     try:
         code = app(arguments, prog_name="deltaworks", standalone_mode=False)
     except click.ClickException as problem:

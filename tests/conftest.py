@@ -1,0 +1,48 @@
+"""One JVM for the whole run, a session of its own for every test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.workbench import Workbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The JVM every Spark test shares."""
+    from deltaworks.engines.spark.session import SessionSettings, start_session, stop_session
+
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    quick_start = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    settings = SessionSettings(
+        app_name="tests", master="local[2]", conf=quick_start, log_file=log_file
+    )
+    spark = start_session(settings, environ=os.environ, notify=lambda _: None)
+    yield spark
+    stop_session(spark)
+
+
+@pytest.fixture
+def spark(jvm: SparkSession) -> SparkSession:
+    """A session that no other test sees."""
+    return jvm.newSession()
+
+
+@pytest.fixture
+def bench(jvm: SparkSession, tmp_path: Path) -> Workbench:  # noqa: ARG001 - the JVM must be up
+    """A project folder whose runs use the shared JVM."""
+    return Workbench(tmp_path)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Workbench:
+    """A project folder for what needs no JVM."""
+    return Workbench(tmp_path)
