@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.runtime.records import RunRecord
-    from deltaworks.runtime.runner import Workplace
+    from deltaworks.runtime.workplace import Workplace
     from deltaworks.tables.manager import TableManager
 
 Variables = Mapping[str, str]
@@ -204,7 +204,7 @@ class Project:
         return load_plan(self._path(target), self._names(variables))
 
     def _workplace(self) -> Workplace:
-        from deltaworks.runtime.runner import Workplace
+        from deltaworks.runtime.workplace import Workplace
 
         return Workplace(
             config=self.config,

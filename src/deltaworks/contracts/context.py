@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltaworks.model.batch import Bounds
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import TableRef, absolute, named_table
 
@@ -42,7 +40,6 @@ class RunContext:
     spark: SparkSession
     run_id: str
     now: datetime
-    bounds: Mapping[str, Bounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

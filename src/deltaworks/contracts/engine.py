@@ -18,3 +18,7 @@ class CanInspect(Protocol):
     def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
         """Commits, newest first."""
         ...
+
+    def count(self, location: str) -> int:
+        """The rows of a table, counted by reading it."""
+        ...

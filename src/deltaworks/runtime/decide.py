@@ -89,13 +89,13 @@ def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
     is_retry = _is_retry(entry, intent)
     if len(landed) == len(entry.sinks):
         return Complete(entry), not is_retry
+    if intent.full_refresh and not is_retry:
+        return Abandon(entry, "everything is loaded anew"), True
     if not landed:
         if entry.spec != intent.spec:
             return Abandon(entry, "the pipeline has changed since"), True
         if not same_bounds(entry.bounds, intent.bounds):
             return Abandon(entry, "its sources have changed since"), True
-        if intent.full_refresh:
-            return Abandon(entry, "everything is loaded anew"), True
         return Redo(entry, landed), False
     _refuse_half_landed(entry, intent, look.gone(entry))
     return Redo(entry, landed), not is_retry

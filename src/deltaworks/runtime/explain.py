@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.fit import frame_schema
-from deltaworks.engines.spark.progress import rows_so_far
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
-from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
 from deltaworks.model.results import OutputPlan, PlanResult, StagePlan
 from deltaworks.pipeline.stages import Load, Plan, Stage
 from deltaworks.runtime.boundary import step_boundary
+from deltaworks.runtime.bounds import take_bounds
 from deltaworks.runtime.frames import Keeper
-from deltaworks.runtime.runner import Workplace, new_run_id
+from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
+from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
 
 
 def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
@@ -28,32 +30,18 @@ def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
 
 def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
-    run_id = new_run_id(place.clock.now())
-    bounds = _bounds(plan, place)
-    place.bus.tell(EngineStarting(run_id=run_id, pipeline=plan.pipeline.name))
-    spark = place.spark.session()
-    ctx = RunContext(
-        site=place.site,
-        spark=spark,
-        run_id=run_id,
-        now=place.clock.now(),
-        bounds=bounds,
-    )
-    place.bus.tell(
-        EngineStarted(
-            run_id=run_id, pipeline=plan.pipeline.name, rows_so_far=lambda: rows_so_far(spark)
-        )
-    )
-
-    def tell(stage: Stage) -> None:
-        place.bus.tell(
-            StageStarted(
-                run_id=run_id, pipeline=plan.pipeline.name, stage=stage.name, kind=stage.kind
-            )
-        )
-
+    bounds = take_bounds(plan, place.site)
+    run = new_run(plan.pipeline.name, place)
+    ctx = start_engine(place, run, keep_log=False)
     keeper = Keeper()
-    walker = Walker(plan, ctx, bounds=bounds, clock=place.clock, keeper=keeper, on_stage=tell)
+    walker = Walker(
+        plan,
+        ctx,
+        bounds=bounds,
+        clock=place.clock,
+        keeper=keeper,
+        on_stage=lambda stage: tell_stage(place, run, stage),
+    )
     try:
         walked = walker.walk()
         outputs = tuple(_output(plan, ctx, load, walked, keeper) for load in plan.loads)
@@ -62,16 +50,6 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
         raise walker.explained(error) from error.__cause__
     finally:
         keeper.release()
-
-
-def _bounds(plan: Plan, place: Workplace) -> dict[str, Bounds]:
-    found = {}
-    for stage in plan.sources:
-        try:
-            found[stage.name] = stage.plugin.bounds(place.site, None)
-        except DeltaworksError as error:
-            raise error.at(plan.pipeline.origin.file, stage.line) from error.__cause__
-    return found
 
 
 def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Keeper) -> OutputPlan:
@@ -83,10 +61,8 @@ def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Kee
 
 
 def _explained(
-    plan: Plan, walked: Walked, outputs: tuple[OutputPlan, ...], bounds: dict[str, Bounds]
+    plan: Plan, walked: Walked, outputs: tuple[OutputPlan, ...], bounds: Mapping[str, Bounds]
 ) -> PlanResult:
-    failing = [check for check in walked.checks if not check.passed and check.on_fail == "fail"]
-    notes = [f'check "{check.name}" would stop the run: {check.detail}' for check in failing]
     return PlanResult(
         pipeline=plan.pipeline.name,
         offline=False,
@@ -95,22 +71,24 @@ def _explained(
         rows_to_quarantine=walked.rows_quarantined(),
         checks=tuple(walked.checks),
         outputs=outputs,
-        notes=tuple(notes),
+        notes=tuple(
+            f'check "{check.name}" would stop the run: {check.detail}'
+            for check in failed(walked.checks)
+        ),
     )
 
 
 def _stage(
-    stage: Stage, walked: Walked | None = None, bounds: dict[str, Bounds] | None = None
+    stage: Stage, walked: Walked | None = None, bounds: Mapping[str, Bounds] | None = None
 ) -> StagePlan:
     columns = None
     if walked is not None and stage.name in walked.frames and stage.kind != "check":
         columns = tuple(frame_schema(walked.frames[stage.name].frame).to_json())
-    detail = bounds[stage.name].summary() if bounds and stage.name in bounds else ""
     return StagePlan(
         kind=stage.kind,
         name=stage.name,
         type=stage.plugin.plugin_type(),
         inputs=stage.inputs,
-        detail=detail,
+        detail=bounds[stage.name].summary() if bounds and stage.name in bounds else "",
         columns=columns,
     )

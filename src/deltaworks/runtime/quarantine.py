@@ -38,13 +38,23 @@ def write_quarantine(
     if not some and not _may_hold_slice(location, entry, ctx):
         return None
     frame = _slice(ctx, some, project=project, pipeline=pipeline, entry=entry)
-    where = (
-        f"project = {literal(project)} AND pipeline = {literal(pipeline)} "
-        f"AND generation = {entry.generation} AND batch = {entry.n}"
-    )
+    where = _slice_of(project, pipeline, entry)
     stamp = Stamp(txn=txn, user_metadata=user_metadata)
     writer = TableWriter(ctx.spark, location, layout=Layout(), stamp=stamp)
     return writer.overwrite(frame, Overwrite(replace_where=where))
+
+
+def clear_quarantine(warehouse: str, *, project: str, pipeline: str, entry: BatchEntry) -> None:
+    """Take back the slice of a batch that was given up."""
+    location = quarantine_table(pipeline, warehouse=warehouse).location
+    DeltaRsEngine().delete(location, _slice_of(project, pipeline, entry))
+
+
+def _slice_of(project: str, pipeline: str, entry: BatchEntry) -> str:
+    return (
+        f"project = {literal(project)} AND pipeline = {literal(pipeline)} "
+        f"AND generation = {entry.generation} AND batch = {entry.n}"
+    )
 
 
 def _may_hold_slice(location: str, entry: BatchEntry, ctx: RunContext) -> bool:

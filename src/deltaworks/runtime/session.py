@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.config.project import ProjectConfig
 from deltaworks.errors import ConfigError
+from deltaworks.model.table_ref import OWN_FOLDER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,9 +34,10 @@ class SparkStarter:
         """Whether there is a session already."""
         return self._base is not None
 
-    def session(self, *, log_file: Path | None = None) -> SparkSession:
-        """A session of its own for one run, on the JVM of this process."""
-        return self._start(log_file).newSession()
+    def session(self, run_id: str | None) -> SparkSession:
+        """A session of its own for one run; a run's name keeps Spark's log."""
+        logs = Path(self._config.warehouse) / OWN_FOLDER / "logs"
+        return self._start(logs / f"spark-{run_id}.log" if run_id else None).newSession()
 
     def shared(self) -> SparkSession:
         """The project's session, for notebooks."""

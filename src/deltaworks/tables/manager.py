@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from deltaworks.contracts.engine import CanInspect
@@ -29,6 +30,8 @@ class TableManager:
                 f'"{self.ref.label}" is not a Delta table',
                 hint=f"looked in {self.ref.location}",
             )
+        if found.rows is None:
+            return replace(found, rows=self._ask(lambda engine: engine.count(self.ref.location)))
         return found
 
     def history(self, *, limit: int | None = None) -> tuple[CommitRecord, ...]:

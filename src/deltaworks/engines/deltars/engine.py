@@ -62,6 +62,23 @@ class DeltaRsEngine:
         with translated(location):
             return table.transaction_version(app_id)
 
+    def count(self, location: str) -> int:
+        """The rows of a table, counted by reading it."""
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        table = self.open(location)
+        with translated(location):
+            query = QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t")
+            return int(pa.table(query.read_all()).column("n")[0].as_py())
+
+    def delete(self, location: str, predicate: str) -> None:
+        """Remove rows from a table of our own; one that is not there has none."""
+        table = self._open_or_none(location, None)
+        if table is not None:
+            with translated(location):
+                table.delete(predicate)
+
     def open(self, location: str, version: int | None = None) -> DeltaTable:
         """The table itself, its log looked at first."""
         from deltalake import DeltaTable
@@ -89,31 +106,17 @@ class DeltaRsEngine:
 def _figures(
     table: DeltaTable, properties: Mapping[str, str]
 ) -> tuple[int | None, int | None, int | None]:
-    """Rows, files and bytes from the log; rows only where the log knows them."""
+    """Rows, files and bytes from the log; rows only where the log knows them exactly."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     adds = pa.table(table.get_add_actions(flatten=False))
     counts = adds.column("num_records") if "num_records" in adds.column_names else None
     size_bytes = pc.sum(adds.column("size_bytes")).as_py() or 0
-    if properties.get("delta.enableDeletionVectors") == "true":
-        return _counted_rows(table), adds.num_rows, size_bytes
-    known = counts is not None and counts.null_count == 0
+    vectors = properties.get("delta.enableDeletionVectors") == "true"  # not subtracted there
+    known = counts is not None and counts.null_count == 0 and not vectors
     rows = (pc.sum(counts).as_py() or 0) if known else None
     return rows, adds.num_rows, size_bytes
-
-
-def _counted_rows(table: DeltaTable) -> int | None:
-    """Rows of a table with deletion vectors, which the log's figures do not subtract."""
-    import pyarrow as pa
-    from deltalake import QueryBuilder
-    from deltalake.exceptions import DeltaError
-
-    try:
-        query = QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t")
-        return int(pa.table(query.read_all()).column("n")[0].as_py())
-    except DeltaError:
-        return None
 
 
 def _record(entry: dict[str, Any]) -> CommitRecord:

@@ -47,7 +47,7 @@ class SparkEngine:
             reader_version=detail["minReaderVersion"],
             writer_version=detail["minWriterVersion"],
             features=tuple(sorted(detail["tableFeatures"])),
-            rows=frame.count(),
+            rows=None,
             files=detail["numFiles"],
             size_bytes=detail["sizeInBytes"],
         )
@@ -57,6 +57,10 @@ class SparkEngine:
         most = "" if limit is None else f" LIMIT {limit}"
         rows = self._sql(f"DESCRIBE HISTORY {table_sql(location)}{most}").collect()
         return tuple(_record(row) for row in rows)
+
+    def count(self, location: str) -> int:
+        """The rows of a table, counted by reading it."""
+        return self.read(location).count()
 
     def read(self, location: str, *, version: int | None = None) -> DataFrame:
         """The rows of a table, lazily."""

@@ -1,0 +1,115 @@
+"""One attempt at one batch: evaluate it once, check it, land it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from deltaworks.contracts.context import RunContext
+from deltaworks.errors import DeltaworksError, InputError
+from deltaworks.model.commit import CommitInfo
+from deltaworks.model.events import Committed
+from deltaworks.model.results import BatchResult
+from deltaworks.pipeline.stages import Plan
+from deltaworks.runtime.bounds import why_gone
+from deltaworks.runtime.frames import Keeper
+from deltaworks.runtime.ledger import DONE, PLANNED, BatchEntry
+from deltaworks.runtime.load import Landing, dropped_by_sinks, output_result
+from deltaworks.runtime.quality import failed, quality_error
+from deltaworks.runtime.walk import Walked, Walker
+from deltaworks.runtime.workplace import RunName, Workplace, tell_stage
+
+
+@dataclass(kw_only=True)
+class Attempt:
+    """How far an attempt got: what it knows of its batch, and whether it began to write."""
+
+    plan: Plan
+    place: Workplace
+    run: RunName
+    entry: BatchEntry
+    warn: Callable[[str], None]
+    result: BatchResult
+    may_have_landed: bool = False
+
+    @staticmethod
+    def at(
+        entry: BatchEntry,
+        plan: Plan,
+        place: Workplace,
+        run: RunName,
+        warn: Callable[[str], None],
+    ) -> Attempt:
+        """An attempt that has not begun."""
+        result = BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED)
+        return Attempt(plan=plan, place=place, run=run, entry=entry, warn=warn, result=result)
+
+    def make(self, ctx: RunContext, landed: frozenset[str]) -> dict[str, CommitInfo]:
+        """Evaluate the batch and land it where it has not landed; frees what it kept."""
+        keeper = Keeper()
+        walker = Walker(
+            self.plan,
+            ctx,
+            bounds=self.entry.bounds,
+            clock=self.place.clock,
+            keeper=keeper,
+            on_stage=lambda stage: tell_stage(self.place, self.run, stage),
+        )
+        try:
+            walked = walker.walk()
+            self._judge(walked)
+            return self._land(walked, ctx, keeper, landed)
+        except DeltaworksError as error:
+            raise walker.explained(error) from error.__cause__
+        finally:
+            keeper.release()
+
+    def _judge(self, walked: Walked) -> None:
+        """Stop before anything is written when a check or a source says so."""
+        checks = tuple(walked.checks)
+        self.result = replace(self.result, checks=checks)
+        if wrong := failed(checks):
+            line = next(stage.line for stage in self.plan.stages if stage.name == wrong[0].name)
+            raise quality_error(checks, file=self.plan.pipeline.origin.file, line=line)
+        for check in checks:
+            if not check.passed and check.on_fail == "warn":
+                self.warn(f'check "{check.name}": {check.detail}')
+        if problem := why_gone(self.plan, self.place.site, self.entry.bounds):
+            raise InputError(
+                f"a source changed while it was read: {problem}",
+                hint="run it again when nobody writes there; nothing was committed",
+            )
+
+    def _land(
+        self, walked: Walked, ctx: RunContext, keeper: Keeper, landed: frozenset[str]
+    ) -> dict[str, CommitInfo]:
+        landing = Landing(
+            plan=self.plan,
+            ctx=ctx,
+            entry=self.entry,
+            project=self.place.config.project_id,
+            profile=self.place.config.profile,
+            keeper=keeper,
+            on_landed=lambda output: self.place.bus.tell(
+                Committed(
+                    run_id=self.run.run_id,
+                    pipeline=self.run.pipeline,
+                    n=self.entry.n,
+                    output=output,
+                )
+            ),
+            on_stage=lambda stage: tell_stage(self.place, self.run, stage),
+        )
+        self.may_have_landed = True
+        infos = landing.land(walked, landed)
+        dropped = walked.rows_dropped()
+        self.result = replace(
+            self.result,
+            state=DONE,
+            rows_read=walked.rows_read(),
+            rows_quarantined=walked.rows_quarantined(),
+            rows_dropped=None if dropped is None else dropped + dropped_by_sinks(infos),
+            steps=walked.steps(),
+            outputs=tuple(output_result(load, ctx, infos[load.name]) for load in self.plan.loads),
+        )
+        return infos

@@ -1,0 +1,69 @@
+"""What every run of a project needs, and how runs are named."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from deltaworks.clock import Clock
+from deltaworks.config.project import ProjectConfig
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
+from deltaworks.observe.bus import Bus
+from deltaworks.pipeline.stages import Stage
+from deltaworks.runtime.session import SparkStarter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workplace:
+    """A project at work: its settings, its clock, its listeners and its Spark."""
+
+    config: ProjectConfig
+    clock: Clock
+    bus: Bus
+    spark: SparkStarter
+    notify: Callable[[str], None]
+
+    @property
+    def site(self) -> Site:
+        """Where the project's paths and tables are."""
+        return Site(root=self.config.root, warehouse=self.config.warehouse)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunName:
+    """Which run of which pipeline something belongs to."""
+
+    run_id: str
+    pipeline: str
+    now: datetime
+
+
+def new_run(pipeline: str, place: Workplace) -> RunName:
+    """A name that sorts by time and is never given twice."""
+    now = place.clock.now()
+    return RunName(run_id=f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", pipeline=pipeline, now=now)
+
+
+def start_engine(place: Workplace, run: RunName, *, keep_log: bool) -> RunContext:
+    """A session for one run; Spark is started if it is not up yet."""
+    from deltaworks.engines.spark.progress import rows_so_far
+
+    if not place.spark.started:
+        place.bus.tell(EngineStarting(run_id=run.run_id, pipeline=run.pipeline))
+    spark = place.spark.session(run.run_id if keep_log else None)
+    place.bus.tell(
+        EngineStarted(
+            run_id=run.run_id, pipeline=run.pipeline, rows_so_far=lambda: rows_so_far(spark)
+        )
+    )
+    return RunContext(site=place.site, spark=spark, run_id=run.run_id, now=run.now)
+
+
+def tell_stage(place: Workplace, run: RunName, stage: Stage) -> None:
+    """Say which stage begins."""
+    place.bus.tell(
+        StageStarted(run_id=run.run_id, pipeline=run.pipeline, stage=stage.name, kind=stage.kind)
+    )
