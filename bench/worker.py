@@ -1,0 +1,80 @@
+"""One side of a case in a process of its own: a warm JVM that is told when to work.
+
+Reads a round's number per line, answers one line of JSON each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from bench.case import Case
+
+
+def find_case(name: str) -> Case:
+    """The only case in the module of that name."""
+    module = importlib.import_module(f"bench.cases.{name}")
+    found: list[Any] = [
+        value() for value in vars(module).values() if getattr(value, "name", None) == name
+    ]
+    return found[0]  # type: ignore[no-any-return]
+
+
+def plain_session() -> SparkSession:
+    """Spark as its documentation starts it, with the same jars and no setting of ours."""
+    from pyspark.sql import SparkSession
+
+    from deltaworks.doctor import fetch_jars
+
+    jars = fetch_jars(os.environ, notify=lambda _: None)
+    return (
+        SparkSession.builder.master("local[*]")
+        .appName("plain")
+        .config("spark.driver.extraClassPath", os.pathsep.join(str(jar) for jar in jars))
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config(
+            "spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+        )
+        .config("spark.driver.memory", "4g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+
+
+def main() -> None:
+    """Serve rounds until the input ends."""
+    side, name, where = sys.argv[1:4]
+    folder, case = Path(where), find_case(name)
+    if side == "ours":
+        from deltaworks.api import Project
+
+        project = Project.open(folder / "project")
+        spark = project.spark
+    else:
+        spark = plain_session()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        round_ = int(line)
+        start = time.perf_counter()
+        if side == "ours":
+            case.ours(project, folder, round_)
+        else:
+            case.plain(spark, folder, round_)
+        seconds = time.perf_counter() - start
+        print(
+            json.dumps({"seconds": seconds, "result": case.check(spark, folder, round_, side)}),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
