@@ -28,6 +28,7 @@ class Attempt:
     place: Workplace
     run: RunName
     entry: BatchEntry
+    twin: BatchEntry | None
     warn: Callable[[str], None]
     result: BatchResult
     may_have_landed: bool = False
@@ -38,11 +39,15 @@ class Attempt:
         plan: Plan,
         place: Workplace,
         run: RunName,
+        *,
+        twin: BatchEntry | None,
         warn: Callable[[str], None],
     ) -> Attempt:
         """An attempt that has not begun."""
         result = BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED)
-        return Attempt(plan=plan, place=place, run=run, entry=entry, warn=warn, result=result)
+        return Attempt(
+            plan=plan, place=place, run=run, entry=entry, twin=twin, warn=warn, result=result
+        )
 
     def make(self, ctx: RunContext, landed: frozenset[str]) -> dict[str, CommitInfo]:
         """Evaluate the batch and land it where it has not landed; frees what it kept."""
@@ -90,6 +95,7 @@ class Attempt:
             project=self.place.config.project_id,
             profile=self.place.config.profile,
             keeper=keeper,
+            twin=self.twin,
             on_landed=lambda output: self.place.bus.tell(
                 Committed(
                     run_id=self.run.run_id,
@@ -100,6 +106,8 @@ class Attempt:
             ),
             on_stage=lambda stage: tell_stage(self.place, self.run, stage),
         )
+        if self.twin is not None and walked.rows_quarantined():
+            self.warn(f"the rows set aside are those of batch {self.twin.n}: not set aside twice")
         self.may_have_landed = True
         infos = landing.land(walked, landed)
         dropped = walked.rows_dropped()

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, GuardError
-from deltaworks.model.batch import Bounds
+from deltaworks.model.batch import Bounds, same_bounds
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
 
@@ -78,6 +78,13 @@ class LedgerState:
         """The batch that was planned last, if nothing else was said of it."""
         last = self.batches[-1] if self.batches else None
         return last if last is not None and last.state == PLANNED else None
+
+    def twin_of(self, entry: BatchEntry) -> BatchEntry | None:
+        """A batch of this generation that is done and read the very same in the very same way."""
+        for other in self.done():
+            if other.spec == entry.spec and same_bounds(other.bounds, entry.bounds):
+                return other
+        return None
 
     def done(self) -> tuple[BatchEntry, ...]:
         """Batches of this generation that are done, oldest first."""

@@ -34,13 +34,15 @@ class Landing:
     project: str
     profile: str
     keeper: Keeper
+    twin: BatchEntry | None
+    """A batch that read the same before: what it set aside is not set aside twice."""
     on_landed: Callable[[OutputResult], None]
     on_stage: Callable[[Load], None]
 
     def land(self, walked: Walked, landed: frozenset[str]) -> dict[str, CommitInfo]:
         """Write the batch wherever it has not landed; answers how it landed in each sink."""
         self._keep(walked)
-        if not landed:
+        if not landed and self.twin is None:
             self._quarantine(walked)
         results: dict[str, CommitInfo] = {}
         for load in self.plan.loads:

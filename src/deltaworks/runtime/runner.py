@@ -186,7 +186,14 @@ class _Run:
         """Evaluate a batch once, land it, and say so in the ledger."""
         from deltaworks.engines.spark.session import cancel_work, jvm_process
 
-        attempt = Attempt.at(entry, self.plan, self.place, self.run_name, self._warn)
+        attempt = Attempt.at(
+            entry,
+            self.plan,
+            self.place,
+            self.run_name,
+            twin=state.twin_of(entry),
+            warn=self._warn,
+        )
         ctx = start_engine(self.place, self.run_name, keep_log=True)
         jvm = jvm_process(ctx.spark)
         if jvm is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from deltaworks.contracts.expression import without_target
+from deltaworks.engines.clearance import require_free
 from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.diff import DiffCounts, changed_rows, classify, count_actions
@@ -145,6 +146,7 @@ class TableWriter:
 
     def _create(self, frame: DataFrame) -> CommitInfo:
         """Make the table with its first rows in one commit."""
+        require_free(self.location)
         if frame.isEmpty():
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
         with shared_view(frame) as view:

@@ -1,0 +1,36 @@
+"""Whether a place is free for a new table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltaworks.errors import GuardError, InputError
+from deltaworks.model.table_ref import is_url
+
+_LOG = "_delta_log"
+
+
+def require_free(location: str) -> None:
+    """Raise before a table is made where something else is."""
+    if is_url(location):
+        return
+    here = Path(location)
+    _refuse_nested(here)
+    if here.is_dir() and any(here.iterdir()):
+        raise InputError(
+            f'folder "{location}" holds files and is not a Delta table',
+            hint="choose another table or path, or move the files away",
+        )
+
+
+def _refuse_nested(here: Path) -> None:
+    """A table inside another table's folder would be eaten by that one's vacuum."""
+    outer = next((parent for parent in here.parents if (parent / _LOG).is_dir()), None)
+    inner = next((log.parent for log in here.glob(f"*/{_LOG}")), None)
+    other = outer or inner
+    if other is not None:
+        where = "lies inside" if outer else "would lie around"
+        raise GuardError(
+            f'table "{here}" {where} table "{other}"',
+            hint="rename one of them, so that no table is in another one's folder",
+        )
