@@ -27,6 +27,10 @@ class Source(Plugin):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         """The rows within the bounds, lazily; refused rows are marked, never dropped."""
 
+    def reads_increments(self) -> bool:
+        """Whether each batch reads only what is new since the last one."""
+        return False
+
     def still_there(self, site: Site, bounds: Bounds) -> str:
         """Why recorded bounds can no longer be read identically; empty when they can."""
         return ""

@@ -35,14 +35,18 @@ def _files(pattern: str, written: str) -> list[str]:
         found = [name for hit in glob.glob(pattern, recursive=True) for name in _below(hit)]
         if not found:
             raise InputError(
-                f'no file matches "{written}"', hint=f"looked for {pattern}", context={}
+                f'no file matches "{written}"',
+                hint=f"correct the path, or put files there; looked for {pattern}",
             )
         return list(dict.fromkeys(found))
     if not os.path.lexists(pattern):
         raise InputError(f'"{written}" does not exist', hint=_nearby(pattern))
     found = list(_below(pattern))
     if not found:
-        raise InputError(f'folder "{written}" holds no files', hint=f"looked in {pattern}")
+        raise InputError(
+            f'folder "{written}" holds no files',
+            hint=f"correct the path, or put files there; looked in {pattern}",
+        )
     return found
 
 
@@ -72,6 +76,21 @@ def _visible(name: str) -> bool:
 def _stamp(path: str) -> FileStamp:
     status = os.stat(path)
     return FileStamp(path, status.st_size, status.st_mtime_ns)
+
+
+def newer_files(now: Bounds, since: Bounds) -> Bounds:
+    """Of the files there are now, those that were not read before, or not as they are now."""
+    if since.identity != now.identity:
+        return now
+    known = {stamp.path: stamp for stamp in since.files}
+    new = tuple(stamp for stamp in now.files if known.get(stamp.path) != stamp)
+    changed = [stamp.path for stamp in new if stamp.path in known]
+    return Bounds(
+        kind=now.kind,
+        identity=now.identity,
+        files=new,
+        position={"changed": changed} if changed else {},
+    )
 
 
 def changed_file(bounds: Bounds) -> str:

@@ -35,6 +35,19 @@ class Bounds:
         return self.kind != UNBOUNDED
 
     @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to read: no file, or no version since the last one."""
+        if self.kind == FILES:
+            return not self.files
+        since = self.position.get("since_version")
+        return since is not None and since == self.position["version"]
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Files that an earlier batch read and that are different now."""
+        return tuple(self.position.get("changed", ()))
+
+    @property
     def size_bytes(self) -> int:
         """Bytes to read, as far as they are known before reading."""
         return sum(stamp.size_bytes for stamp in self.files)
@@ -64,7 +77,9 @@ class Bounds:
             count = len(self.files)
             return f"{count} file{'' if count == 1 else 's'}, {self.size_bytes:,} bytes"
         if self.kind == VERSION:
-            return f"version {self.position['version']}"
+            since = self.position.get("since_version")
+            after = "" if since is None else f", changes after {since}"
+            return f"version {self.position['version']}{after}"
         return "not bounded"
 
 

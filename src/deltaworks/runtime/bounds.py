@@ -5,20 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltaworks.contracts.context import Site
-from deltaworks.errors import DeltaworksError
+from deltaworks.errors import DeltaworksError, GuardError
 from deltaworks.model.batch import Bounds
 from deltaworks.pipeline.stages import Plan
+from deltaworks.runtime.ledger import LedgerState
 
 
-def take_bounds(plan: Plan, site: Site) -> dict[str, Bounds]:
-    """The bounds of every source, found without an engine."""
+def take_bounds(plan: Plan, site: Site, state: LedgerState) -> dict[str, Bounds]:
+    """The bounds of every source, found without an engine; increments go on from the last batch."""
     found = {}
     for stage in plan.sources:
+        since = state.read_so_far(stage.name) if stage.plugin.reads_increments() else None
         try:
-            found[stage.name] = stage.plugin.bounds(site, None)
+            found[stage.name] = stage.plugin.bounds(site, since)
         except DeltaworksError as error:
             raise error.at(plan.pipeline.origin.file, stage.line) from error.__cause__
     return found
+
+
+def is_incremental(plan: Plan) -> bool:
+    """Whether the pipeline reads only what is new."""
+    return any(stage.plugin.reads_increments() for stage in plan.sources)
+
+
+def nothing_new(plan: Plan, bounds: Mapping[str, Bounds]) -> bool:
+    """Whether every source that reads only what is new has nothing new."""
+    news = [stage.name for stage in plan.sources if stage.plugin.reads_increments()]
+    return bool(news) and all(bounds[name].nothing for name in news)
+
+
+def refuse_changed_files(plan: Plan, bounds: Mapping[str, Bounds]) -> None:
+    """A file that was appended once and is different now cannot be appended again unasked."""
+    changed = [path for taken in bounds.values() for path in taken.changed]
+    if changed and any(load.plugin.adds_on_rerun() for load in plan.loads):
+        raise GuardError(
+            f'file "{changed[0]}" was appended by an earlier batch and has changed since',
+            hint="put the old file back, give the new rows a file of their own, "
+            "or load everything anew with --full-refresh",
+        )
 
 
 def why_gone(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:

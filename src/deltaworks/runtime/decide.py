@@ -62,6 +62,8 @@ class Intent:
     again: bool = False
     full_refresh: bool = False
     adds_on_rerun: bool = False
+    incremental: bool = False
+    nothing_new: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +89,9 @@ def decide(state: LedgerState, intent: Intent, look: Look) -> tuple[Step, ...]:
 def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
     landed = look.landed(entry)
     is_retry = _is_retry(entry, intent)
+    goes_on = intent.incremental or not is_retry
     if len(landed) == len(entry.sinks):
-        return Complete(entry), not is_retry
+        return Complete(entry), goes_on
     if intent.full_refresh and not is_retry:
         return Abandon(entry, "everything is loaded anew"), True
     if not landed:
@@ -98,7 +101,7 @@ def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
             return Abandon(entry, "its sources have changed since"), True
         return Redo(entry, landed), False
     _refuse_half_landed(entry, intent, look.gone(entry))
-    return Redo(entry, landed), not is_retry
+    return Redo(entry, landed), goes_on
 
 
 def _is_retry(entry: BatchEntry, intent: Intent) -> bool:
@@ -119,18 +122,23 @@ def _refuse_half_landed(entry: BatchEntry, intent: Intent, gone: str) -> None:
         )
 
 
+def _skip_known_id(done: tuple[BatchEntry, ...], batch_id: str) -> Skip | None:
+    for entry in done:
+        if entry.batch_id == batch_id:
+            when = f"{entry.at:%Y-%m-%d %H:%M:%S} UTC"
+            return Skip(entry, f'batch id "{batch_id}" is done since {when} (batch {entry.n})')
+    return None
+
+
 def _skip(state: LedgerState, intent: Intent) -> Skip | None:
     done = state.done()
     if intent.full_refresh:
         return None
     if intent.batch_id is not None:
-        for entry in done:
-            if entry.batch_id == intent.batch_id:
-                when = f"{entry.at:%Y-%m-%d %H:%M:%S} UTC"
-                reason = f'batch id "{intent.batch_id}" is done since {when} (batch {entry.n})'
-                return Skip(entry, reason)
-        return None
+        return _skip_known_id(done, intent.batch_id)
     last = done[-1] if done else None
+    if last is not None and intent.nothing_new:
+        return Skip(last, f"nothing is new since batch {last.n}")
     if last is None or intent.again or not intent.adds_on_rerun:
         return None
     if last.spec == intent.spec and same_bounds(last.bounds, intent.bounds):

@@ -13,6 +13,7 @@ from deltaworks.pipeline.stages import Load, Plan, Stage
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_bounds
 from deltaworks.runtime.frames import Keeper
+from deltaworks.runtime.ledger import Ledger
 from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
@@ -30,7 +31,9 @@ def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
 
 def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
-    bounds = take_bounds(plan, place.site)
+    config = place.config
+    ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=plan.pipeline.name)
+    bounds = take_bounds(plan, place.site, ledger.state())
     run = new_run(plan.pipeline.name, place)
     ctx = start_engine(place, run, keep_log=False)
     keeper = Keeper()

@@ -73,11 +73,27 @@ class LedgerState:
         """The number of the next batch; numbers are never used twice."""
         return max((entry.n for entry in self.batches), default=0) + 1
 
+    def with_batch(self, entry: BatchEntry, events: int) -> LedgerState:
+        """The state after one more event, which is about this batch."""
+        others = tuple(batch for batch in self.batches if batch.n != entry.n)
+        generation = max(self.generation, entry.generation)
+        return LedgerState(batches=(*others, entry), generation=generation, events=events)
+
     @property
     def unfinished(self) -> BatchEntry | None:
         """The batch that was planned last, if nothing else was said of it."""
         last = self.batches[-1] if self.batches else None
         return last if last is not None and last.state == PLANNED else None
+
+    def read_so_far(self, source: str) -> Bounds | None:
+        """All that the batches of this generation read of a source, as one; None for nothing."""
+        taken = [entry.bounds[source] for entry in self.done() if source in entry.bounds]
+        if not taken:
+            return None
+        last = taken[-1]
+        same = [bounds for bounds in taken if bounds.identity == last.identity]
+        files = {stamp.path: stamp for bounds in same for stamp in bounds.files}
+        return replace(last, files=tuple(files.values()))
 
     def twin_of(self, entry: BatchEntry) -> BatchEntry | None:
         """A batch of this generation that is done and read the very same in the very same way."""
@@ -129,7 +145,7 @@ class Ledger:
             "replaces": entry.replaces,
         }
         events = self._write(PLANNED, entry, state, detail)
-        return replace(state, batches=(*state.batches, entry), events=events)
+        return state.with_batch(entry, events)
 
     def done(
         self, entry: BatchEntry, state: LedgerState, landed: Mapping[str, CommitInfo], at: datetime
@@ -143,13 +159,12 @@ class Ledger:
         }
         events = self._write(DONE, replace(entry, at=at), state, detail)
         self.table.compact()
-        return replace(state, events=events)
+        return state.with_batch(replace(entry, state=DONE, at=at), events)
 
     def abandoned(self, entry: BatchEntry, state: LedgerState, at: datetime) -> LedgerState:
         """Record that a batch will never land."""
         events = self._write(ABANDONED, replace(entry, at=at), state, {})
-        others = tuple(batch for batch in state.batches if batch.n != entry.n)
-        return replace(state, batches=(*others, replace(entry, state=ABANDONED)), events=events)
+        return state.with_batch(replace(entry, state=ABANDONED, at=at), events)
 
     def _write(
         self, kind: str, entry: BatchEntry, state: LedgerState, detail: Mapping[str, Any]

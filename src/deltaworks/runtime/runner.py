@@ -12,7 +12,13 @@ from deltaworks.model.results import FAILED, SKIPPED, SUCCEEDED, BatchResult, Ru
 from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.attempt import Attempt
-from deltaworks.runtime.bounds import take_bounds, why_gone
+from deltaworks.runtime.bounds import (
+    is_incremental,
+    nothing_new,
+    refuse_changed_files,
+    take_bounds,
+    why_gone,
+)
 from deltaworks.runtime.decide import Abandon, Complete, Intent, Look, Redo, Skip, Step, decide
 from deltaworks.runtime.ledger import (
     DONE,
@@ -123,22 +129,31 @@ class _Run:
 
     def _work(self, locks: LockSet) -> None:
         state = self.ledger.state()
-        intent = Intent(
-            bounds=take_bounds(self.plan, self.place.site),
+        if not self.options.full_refresh:
+            verify_sinks(self.plan, self.place.site, state)
+        look = Look(landed=self._landed, gone=self._gone)
+        steps = decide(state, self._intent(state), look)
+        self.skipped = all(isinstance(step, Skip) for step in steps)
+        for step in steps:
+            state = self._take(step, state, locks)
+
+    def _intent(self, state: LedgerState) -> Intent:
+        """What this run would do next, were nothing unfinished."""
+        read_before = LedgerState() if self.options.full_refresh else state
+        bounds = take_bounds(self.plan, self.place.site, read_before)
+        refuse_changed_files(self.plan, bounds)
+        return Intent(
+            bounds=bounds,
             spec=self.plan.pipeline.fingerprint(),
             batch_id=self.options.batch_id,
             again=self.options.again,
             full_refresh=self.options.full_refresh,
             adds_on_rerun=any(load.plugin.adds_on_rerun() for load in self.plan.loads),
+            incremental=is_incremental(self.plan),
+            nothing_new=nothing_new(self.plan, bounds),
         )
-        if not self.options.full_refresh:
-            verify_sinks(self.plan, self.place.site, state)
-        steps = decide(state, intent, Look(landed=self._landed, gone=self._gone))
-        self.skipped = all(isinstance(step, Skip) for step in steps)
-        for step in steps:
-            state = self._take(step, state, intent, locks)
 
-    def _take(self, step: Step, state: LedgerState, intent: Intent, locks: LockSet) -> LedgerState:
+    def _take(self, step: Step, state: LedgerState, locks: LockSet) -> LedgerState:
         if isinstance(step, Skip):
             self.notes.append(f"skipped: {step.reason}")
             self.batches.append(_unread(step.entry, SKIPPED))
@@ -152,6 +167,12 @@ class _Run:
         if isinstance(step, Redo):
             self._warn(f"batch {step.entry.n} was cut off and is finished now")
             return self._execute(step.entry, state, step.landed, locks)
+        return self._plan_new(state, locks)
+
+    def _plan_new(self, state: LedgerState, locks: LockSet) -> LedgerState:
+        intent = self._intent(state)  # anew, because a batch finished just now moves the start
+        if intent.nothing_new and state.done():
+            return state
         entry = self._new_entry(state, intent)
         state = self.ledger.planned(entry, state)
         detail = ", ".join(f"{name}: {b.summary()}" for name, b in entry.bounds.items())

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.plugin import REJECTED, TextMap
-from deltaworks.contracts.source import Source
-from deltaworks.engines.files import changed_file, file_bounds, spark_paths
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import REJECTED
+from deltaworks.engines.file_source import FileSource
+from deltaworks.engines.files import spark_paths
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 
@@ -21,11 +21,9 @@ _CORRUPT = "__deltaworks_corrupt"
 _FILE = "__deltaworks_file"
 
 
-class CsvSource(Source):
+class CsvSource(FileSource):
     """Delimited text at a path, folder or glob; columns are text unless a schema says otherwise."""
 
-    path: str
-    """A file, a folder, or a glob such as `data/orders_*.csv`."""
     header: bool = True
     """Whether the first line names the columns."""
     delimiter: str = ","
@@ -44,14 +42,6 @@ class CsvSource(Source):
     """Columns and types as SQL spells them, such as `id bigint, amount double`."""
     on_error: Literal["fail", "quarantine"] = "fail"
     """What happens to a row that has too few or too many cells, or a value of the wrong type."""
-    options: TextMap = Field(default_factory=dict)
-    """Further options, handed to Spark's reader as they are."""
-
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        return file_bounds(site.path(self.path), written=self.path)
-
-    def still_there(self, site: Site, bounds: Bounds) -> str:
-        return changed_file(bounds)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.csv_files import check_headers
@@ -124,7 +114,8 @@ class CsvSource(Source):
         schema = self._columns(ctx, bounds)
         frame = self._permissive(ctx, bounds, schema)
         wrong = frame.filter(F.col(_CORRUPT).isNotNull())
-        found = wrong.select(F.col(_CORRUPT), F.col("_metadata.file_path").alias(_FILE)).head(1)
+        # Spark refuses to read the corrupt column alone, so the others are asked for as well
+        found = wrong.select("*", F.col("_metadata.file_path").alias(_FILE)).head(1)
         if not found:
             return error
         return bad_row_error(

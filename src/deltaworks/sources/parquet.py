@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
 from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.plugin import TextMap
-from deltaworks.contracts.source import Source
-from deltaworks.engines.files import changed_file, file_bounds, spark_paths
+from deltaworks.engines.file_source import FileSource
+from deltaworks.engines.files import spark_paths
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 
@@ -20,21 +17,11 @@ if TYPE_CHECKING:
 _MOST_FOOTERS = 1_000
 
 
-class ParquetSource(Source):
+class ParquetSource(FileSource):
     """Parquet files at a path, folder or glob."""
 
-    path: str
-    """A file, a folder, or a glob such as `data/2026-*.parquet`."""
     merge_schema: bool = False
     """Take the columns of all files, not of one."""
-    options: TextMap = Field(default_factory=dict)
-    """Further options, handed to Spark's reader as they are."""
-
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        return file_bounds(site.path(self.path), written=self.path)
-
-    def still_there(self, site: Site, bounds: Bounds) -> str:
-        return changed_file(bounds)
 
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         import pyarrow as pa
