@@ -68,3 +68,79 @@ def test_a_cut_batch_is_finished_before_newer_files_are_read(
     assert ids(bench, "t") == [1, 2]
     if pipeline is TWO_SINKS:
         assert ids(bench, "u") == [1, 2]
+
+
+DELTA = """
+extract: {{type: delta, table: raw, incremental: true{switch}}}
+load: {{type: delta, table: copy, mode: append}}
+"""
+
+
+def raw_table(bench: Workbench, switch: str = "") -> str:
+    """A source table of our own making, with two rows, and a pipeline that follows it."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    path = str(bench.table("raw"))
+    write_deltalake(path, pa.table({"id": [1, 2]}))
+    bench.pipeline("copy", DELTA.format(switch=switch))
+    bench.run("copy")
+    return path
+
+
+def test_only_rows_added_to_a_delta_table_are_read(bench: Workbench) -> None:
+    import pyarrow as pa
+    from deltalake import DeltaTable, write_deltalake
+
+    path = raw_table(bench)
+    write_deltalake(path, pa.table({"id": [3]}), mode="append")
+    DeltaTable(path).optimize.compact()
+    write_deltalake(path, pa.table({"id": [4]}), mode="append")
+    assert bench.run("copy")["batches"][0]["rows_read"] == 2
+    assert ids(bench, "copy") == [1, 2, 3, 4]
+    assert bench.run("copy")["status"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("switch", "expected"),
+    [
+        ("", None),
+        (", skip_change_commits: true", [1, 2, 9]),
+        (", ignore_changes: true", [1, 1, 2, 9]),
+        (", ignore_deletes: true", None),
+    ],
+)
+def test_deleted_rows_stop_an_increment_unless_a_switch_says_what_they_mean(
+    bench: Workbench, switch: str, expected: list[int] | None
+) -> None:
+    import pyarrow as pa
+    from deltalake import DeltaTable, write_deltalake
+
+    path = raw_table(bench, switch)
+    DeltaTable(path).delete("id = 2")
+    write_deltalake(path, pa.table({"id": [9]}), mode="append")
+    if expected is None:
+        answer = bench.fail("copy")
+        assert answer.code == 5
+        assert "skip_change_commits" in answer.stderr
+        assert ids(bench, "copy") == [1, 2]
+    else:
+        bench.run("copy")
+        assert ids(bench, "copy") == expected
+
+
+def test_a_cleaned_up_history_stops_an_increment_with_the_choices(bench: Workbench) -> None:
+    import pyarrow as pa
+    from deltalake import DeltaTable, write_deltalake
+
+    path = raw_table(bench)
+    for i in (3, 4):
+        write_deltalake(path, pa.table({"id": [i]}), mode="append")
+    DeltaTable(path).create_checkpoint()
+    for version in (0, 1):
+        (bench.table("raw") / "_delta_log" / f"{version:020d}.json").unlink()
+    answer = bench.fail("copy")
+    assert answer.code == 5
+    assert "history was cleaned up" in answer.stderr
+    bench.run("copy", "--full-refresh")
+    assert ids(bench, "copy") == [1, 2, 3, 4]

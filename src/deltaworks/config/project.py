@@ -40,6 +40,19 @@ class LockSettings(BaseModel):
     """Give up, naming who has the lock, after this long."""
 
 
+class RetrySettings(BaseModel):
+    """How often a commit is tried again when another writer was faster."""
+
+    model_config = _SETTINGS
+
+    attempts: int = Field(default=5, ge=1)
+    """Tries in all; 1 means none again."""
+    wait_seconds: float = Field(default=0.2, ge=0)
+    """The first pause; each further one is about twice as long, and a little random."""
+    most_wait_seconds: float = Field(default=10.0, ge=0)
+    """The longest pause."""
+
+
 class ProjectFile(BaseModel):
     """What `deltaworks.yaml` may say."""
 
@@ -57,6 +70,8 @@ class ProjectFile(BaseModel):
     """How Spark is started."""
     locks: LockSettings = Field(default_factory=LockSettings)
     """How long to wait for another run."""
+    retries: RetrySettings = Field(default_factory=RetrySettings)
+    """How often a commit is tried again when another writer was faster."""
     vars: dict[str, str] = Field(default_factory=dict)
     """Names for ${var:NAME}; `--var NAME=...` overrides."""
     profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -74,6 +89,7 @@ class ProjectConfig:
     pipelines: str
     engine: EngineSettings
     locks: LockSettings
+    retries: RetrySettings
     names: Names
     profile: str = ""
     file: Path | None = None
@@ -115,6 +131,7 @@ def load_project(
         pipelines=parsed.pipelines,
         engine=parsed.engine,
         locks=parsed.locks,
+        retries=parsed.retries,
         names=Names({**parsed.vars, **(variables or {})}, environ),
         profile=profile,
         file=file,
@@ -137,6 +154,7 @@ def _bare_project(
         pipelines="*.yaml",
         engine=EngineSettings(),
         locks=LockSettings(),
+        retries=RetrySettings(),
         names=Names(dict(variables), environ),
     )
 
@@ -144,7 +162,8 @@ def _bare_project(
 def _with_profile(document: Document, profile: str) -> Document:
     if not profile:
         return document
-    profiles = document.value.get("profiles") or {}
+    profiles = document.value.get("profiles")
+    profiles = profiles if isinstance(profiles, dict) else {}
     if profile not in profiles:
         raise ConfigError(
             f'there is no profile "{profile}"',
@@ -152,6 +171,8 @@ def _with_profile(document: Document, profile: str) -> Document:
             file=document.shown,
             line=document.line(("profiles",)),
         )
+    if not isinstance(profiles[profile], dict):
+        return document  # parsing it says what is wrong
     merged = _merge(document.value, profiles[profile])
     return Document(document.file, merged, document.lines)
 

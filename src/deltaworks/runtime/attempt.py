@@ -96,6 +96,7 @@ class Attempt:
             profile=self.place.config.profile,
             keeper=keeper,
             twin=self.twin,
+            retries=self.place.config.retries,
             on_landed=lambda output: self.place.bus.tell(
                 Committed(
                     run_id=self.run.run_id,

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from deltaworks.config.project import RetrySettings
 from deltaworks.contracts.context import BatchWrite, RunContext
 from deltaworks.contracts.sink import Sink
 from deltaworks.engines.spark.fit import frame_schema
-from deltaworks.errors import GuardError, InternalError
+from deltaworks.errors import EngineError, GuardError, InternalError
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.results import OutputResult
 from deltaworks.pipeline.stages import Load, Plan
@@ -18,6 +19,7 @@ from deltaworks.runtime.frames import Keeper, StepFrame
 from deltaworks.runtime.ledger import BatchEntry, SinkEntry
 from deltaworks.runtime.quarantine import SINK as QUARANTINE
 from deltaworks.runtime.quarantine import write_quarantine
+from deltaworks.runtime.retry import retried
 from deltaworks.runtime.walk import Walked
 from deltaworks.version import __version__
 
@@ -34,6 +36,7 @@ class Landing:
     project: str
     profile: str
     keeper: Keeper
+    retries: RetrySettings
     twin: BatchEntry | None
     """A batch that read the same before: what it set aside is not set aside twice."""
     on_landed: Callable[[OutputResult], None]
@@ -85,22 +88,30 @@ class Landing:
         )
 
     def _write(self, load: Load, sink: SinkEntry, step: StepFrame) -> CommitInfo:
-        file = self.plan.pipeline.origin.file
-        with step_boundary(load, file):
+        """Land the batch in one sink, trying again when another writer was faster."""
+        with step_boundary(load, self.plan.pipeline.origin.file):
             self._refuse_moved(load.plugin, sink)
-            schema = frame_schema(step.frame).document
-            info = load.plugin.write(
-                self.ctx,
-                step.frame,
-                BatchWrite(
-                    n=self.entry.n,
-                    txn=Txn(sink.app_id, self.entry.n),
-                    user_metadata=self._metadata(load.name, schema),
-                    replace=self.entry.replaces,
-                ),
-            )
+        info = retried(lambda attempt: self._try(load, sink, step, attempt), self.retries)
         _balance(load.name, step, info)
         return info
+
+    def _try(self, load: Load, sink: SinkEntry, step: StepFrame, attempt: int) -> CommitInfo:
+        schema = frame_schema(step.frame).document
+        batch = BatchWrite(
+            n=self.entry.n,
+            txn=Txn(sink.app_id, self.entry.n),
+            user_metadata=self._metadata(load.name, schema, attempt=attempt),
+            replace=self.entry.replaces,
+        )
+        try:
+            with step_boundary(load, self.plan.pipeline.origin.file):
+                return load.plugin.write(self.ctx, step.frame, batch)
+        except EngineError as error:
+            now = load.plugin.state(self.ctx.site, sink.app_id)
+            if now.txn_version != self.entry.n:
+                raise
+            note = f"the commit landed, though it was reported as failed: {error.message}"
+            return CommitInfo(committed=True, version=now.version, note=note)
 
     def _refuse_moved(self, plugin: Sink, sink: SinkEntry) -> None:
         """Commit only where the writer's own last batch is the one the plan found."""
@@ -112,7 +123,7 @@ class Landing:
                 hint="run it again",
             )
 
-    def _metadata(self, step: str, schema: str) -> str:
+    def _metadata(self, step: str, schema: str, *, attempt: int = 1) -> str:
         """The commit's note: small, for the audit only."""
         note = {
             "deltaworks": __version__,
@@ -126,7 +137,7 @@ class Landing:
             "spec": self.entry.spec,
             "schema": _fingerprint(schema),
             "profile": self.profile,
-            "attempt": 1,
+            "attempt": attempt,
         }
         text = json.dumps({key: value for key, value in note.items() if value not in (None, "")})
         if len(text.encode()) > _MOST_METADATA_BYTES:

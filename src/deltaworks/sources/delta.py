@@ -9,13 +9,15 @@ from pydantic import field_validator
 
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.source import Source
-from deltaworks.errors import DeltaworksError, TableNotFound
+from deltaworks.errors import DeltaworksError, GuardError, TableNotFound
 from deltaworks.model.batch import VERSION, Bounds
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import table_name_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from deltaworks.engines.spark.increments import OnChange
 
 
 class DeltaSource(Source):
@@ -30,8 +32,25 @@ class DeltaSource(Source):
     timestamp_as_of: str | None = None
     """Read the version of this moment, such as `2026-01-31T12:00:00Z`; UTC when no zone is said."""
 
+    incremental: bool = False
+    """Read only rows added since the last batch."""
+    skip_change_commits: bool = False
+    """When incremental: leave out commits that changed or deleted rows."""
+    ignore_changes: bool = False
+    """When incremental: read the files such commits wrote, rows that did not change included."""
+    ignore_deletes: bool = False
+    """When incremental: leave out commits that only deleted rows."""
+
     def problems(self) -> tuple[str, ...]:
-        found = []
+        found: list[str] = []
+        switches = ("skip_change_commits", "ignore_changes", "ignore_deletes")
+        if not self.incremental:
+            given = [name for name in switches if getattr(self, name)]
+            found.extend(f'"{name}" needs "incremental: true"' for name in given)
+        elif self.version_as_of is not None or self.timestamp_as_of is not None:
+            found.append('"incremental" reads up to the latest version; leave the "..._as_of" out')
+        if self.skip_change_commits and self.ignore_changes:
+            found.append('"skip_change_commits" and "ignore_changes" exclude each other')
         if bool(self.table) == bool(self.path):
             found.append('say either "table" or "path"')
         if self.table and (problem := table_name_problem(self.table)):
@@ -47,13 +66,36 @@ class DeltaSource(Source):
             _moment(text)
         return text
 
+    def reads_increments(self) -> bool:
+        return self.incremental
+
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
         found = self._info(site, self._version(site))
-        return Bounds(
-            kind=VERSION,
-            identity=found.table_id,
-            position={"version": found.version, "rows": found.rows},
-        )
+        position: dict[str, int | None] = {"version": found.version, "rows": found.rows}
+        if since is not None and since.identity == found.table_id:
+            last = int(since.position["version"])
+            self._refuse_lost_history(site, last, found.version)
+            position = {"version": found.version, "rows": None, "since_version": last}
+        return Bounds(kind=VERSION, identity=found.table_id, position=position)
+
+    def _refuse_lost_history(self, site: Site, last: int, latest: int) -> None:
+        """What was added since can only be told while every commit since is there."""
+        from deltaworks.engines.deltars.log import commit_files
+
+        choices = "load everything anew with --full-refresh"
+        label = self.table or self.path
+        if latest < last:
+            raise GuardError(
+                f'"{label}" is at version {latest}, though version {last} was read before',
+                hint=f"it was made anew or set back; {choices}",
+            )
+        kept = [file.version for file in commit_files(self._location(site))]
+        if last < latest and kept and kept[0] > last + 1:
+            raise GuardError(
+                f'the log of "{label}" begins at version {kept[0]}, '
+                f"and the last batch read version {last}",
+                hint=f"its history was cleaned up; {choices}",
+            )
 
     def _version(self, site: Site) -> int | None:
         from deltaworks.engines.deltars.log import version_at
@@ -94,9 +136,19 @@ class DeltaSource(Source):
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.engine import SparkEngine
+        from deltaworks.engines.spark.increments import ChangePolicy, added_rows
 
-        location = self._location(ctx.site)
-        return SparkEngine(ctx.spark).read(location, version=bounds.position["version"])
+        location, version = self._location(ctx.site), bounds.position["version"]
+        since = bounds.position.get("since_version")
+        if since is None:
+            return SparkEngine(ctx.spark).read(location, version=version)
+        policy = ChangePolicy(on_change=self._on_change(), ignore_deletes=self.ignore_deletes)
+        return added_rows(ctx.spark, location, since=since, until=version, policy=policy)
+
+    def _on_change(self) -> OnChange:
+        if self.skip_change_commits:
+            return "leave_out"
+        return "reread" if self.ignore_changes else "refuse"
 
 
 def _moment(text: str) -> datetime:
