@@ -37,6 +37,7 @@ from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.session import SparkStarter
+from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,6 +165,33 @@ class Project:
         plan = self._plan(target, variables)
         options = RunOptions(batch_id=batch_id, again=again, full_refresh=full_refresh)
         return run_plan(plan, self._workplace(), options)
+
+    def resume(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
+        """Finish the batch that a run left unfinished, and do nothing else."""
+        from deltaworks.runtime.runner import RunOptions, run_plan
+
+        plan = self._plan(self.find_run(run_id).pipeline, variables)
+        return run_plan(plan, self._workplace(), RunOptions(finish_only=True))
+
+    def abandon(self, run_id: str, *, variables: Variables | None = None) -> int:
+        """Give up the batch that a run left unfinished, if it landed nowhere; its number."""
+        from deltaworks.runtime.runner import abandon_batch
+
+        record = self.find_run(run_id)
+        plan = self._plan(record.pipeline, variables)
+        return abandon_batch(plan, self._workplace(), record.run_id).n
+
+    def find_run(self, run_id: str) -> RunRecord:
+        """The run whose id begins so."""
+        records = self.runs()
+        found = [record for record in records if record.run_id.startswith(run_id)]
+        if len(found) != 1:
+            what = "no run has" if not found else f"{len(found)} runs have"
+            raise ConfigError(
+                f'{what} an id that begins with "{run_id}"',
+                hint=did_you_mean(run_id, [record.run_id for record in records]),
+            )
+        return found[0]
 
     def runs(self) -> tuple[RunRecord, ...]:
         """Every recorded run, newest first."""

@@ -224,3 +224,27 @@ def test_two_projects_with_one_pipeline_name_share_a_table(bench: Workbench) -> 
     result: RunResult = bench.open().run("t")
     assert result.status == "succeeded"
     assert ids(bench, "t") == [1, 1, 2, 2]
+
+
+def test_an_unfinished_batch_can_be_resumed_by_its_run(bench: Workbench) -> None:
+    bench.write("data/in.csv", ROWS)
+    bench.pipeline("t", TWO_SINKS)
+    cut_run(bench, "t", committed)
+    run_id = bench.cli("runs", "list", "--json").json["runs"][0]["run_id"]
+    refused = bench.cli("runs", "abandon", run_id)
+    assert refused.code == 5
+    assert "has landed in first" in refused.stderr
+    assert bench.cli("runs", "resume", run_id, "--quiet").code == 0
+    assert ids(bench, "t") == ids(bench, "u") == [1, 2, 3]
+    assert bench.cli("runs", "resume", run_id, "--quiet").code == 5
+
+
+def test_an_unfinished_batch_that_landed_nowhere_can_be_given_up(bench: Workbench) -> None:
+    bench.write("data/in.csv", ROWS)
+    bench.pipeline("t", APPEND)
+    cut_run(bench, "t", about_to_load)
+    run_id = bench.cli("runs", "list", "--json").json["runs"][0]["run_id"]
+    assert bench.cli("runs", "abandon", run_id).code == 0
+    assert bench.rows("t__quarantine") == []
+    assert bench.run("t")["batches"][0]["n"] == 2
+    assert ids(bench, "t") == [1, 2]

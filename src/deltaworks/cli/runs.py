@@ -1,4 +1,4 @@
-"""`deltaworks runs list` and `deltaworks runs show`."""
+"""`deltaworks runs list | show | resume | abandon`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ import typer
 
 from deltaworks.api import Project
 from deltaworks.cli.boundary import answering
-from deltaworks.cli.options import DebugOption, JsonOption, ProfileOption, ProjectOption
-from deltaworks.cli.output import line, print_document, print_json, print_table
-from deltaworks.errors import ConfigError
-from deltaworks.suggest import did_you_mean
+from deltaworks.cli.options import (
+    DebugOption,
+    JsonOption,
+    ProfileOption,
+    ProjectOption,
+    QuietOption,
+    VarOption,
+    parse_variables,
+)
+from deltaworks.cli.output import line, print_document, print_json, print_run, print_table
+from deltaworks.cli.progress import Progress
 
 app = typer.Typer(help="What ran, when, and how it ended.", no_args_is_help=True)
+
+
+RunArgument = Annotated[str, typer.Argument(metavar="ID", help="A run, or how its id begins.")]
 
 
 @app.command("list")
@@ -56,7 +66,7 @@ def _rows_read(record: dict[str, Any]) -> int | None:
 
 @app.command("show")
 def show_run(
-    run_id: Annotated[str, typer.Argument(metavar="ID", help="A run, or how its id begins.")],
+    run_id: RunArgument,
     project: ProjectOption = ".",
     profile: ProfileOption = "",
     as_json: JsonOption = False,
@@ -64,19 +74,59 @@ def show_run(
 ) -> None:
     """Show one run: its batches, steps, checks and outputs."""
     with answering(as_json=as_json, debug=debug):
-        records = Project.open(project, profile=profile).runs()
-        found = [record for record in records if record.run_id.startswith(run_id)]
-        if len(found) != 1:
-            what = "no run has" if not found else f"{len(found)} runs have"
-            raise ConfigError(
-                f'{what} an id that begins with "{run_id}"',
-                hint=did_you_mean(run_id, [record.run_id for record in records]),
-            )
-        document = found[0].to_json()
+        document = Project.open(project, profile=profile).find_run(run_id).to_json()
         if as_json:
             print_json(document)
         else:
             _print_record(document)
+
+
+@app.command("resume")
+def resume_run(
+    run_id: RunArgument,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Finish the batch that a run left unfinished, and do nothing else."""
+    with answering(as_json=as_json, debug=debug):
+        with Progress(quiet=quiet) as progress:
+            opened = Project.open(
+                project,
+                profile=profile,
+                variables=parse_variables(var),
+                listeners=[progress.listen],
+                notify=progress.say,
+            )
+            result = opened.resume(run_id)
+        if as_json:
+            print_json(result.to_json())
+        else:
+            print_run(result)
+        if result.error is not None:
+            raise typer.Exit(result.error.exit_code)
+
+
+@app.command("abandon")
+def abandon_run(
+    run_id: RunArgument,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Give up the batch that a run left unfinished, if it has landed nowhere."""
+    with answering(as_json=as_json, debug=debug):
+        opened = Project.open(project, profile=profile, variables=parse_variables(var))
+        n = opened.abandon(run_id)
+        if as_json:
+            print_json({"run_id": run_id, "batch": n, "state": "abandoned"})
+        else:
+            line(f"batch {n} is given up; the next run plans its own")
 
 
 def _print_record(document: dict[str, Any]) -> None:

@@ -86,6 +86,24 @@ def decide(state: LedgerState, intent: Intent, look: Look) -> tuple[Step, ...]:
     return (*steps, skip or PlanNew())
 
 
+def finish_only(state: LedgerState, spec: str, look: Look) -> tuple[Step, ...]:
+    """The steps of a run that is only to finish what an earlier one left."""
+    entry = state.unfinished
+    if entry is None:
+        raise GuardError("no batch of this pipeline is unfinished")
+    landed = look.landed(entry)
+    if len(landed) == len(entry.sinks):
+        return (Complete(entry),)
+    reason = "the pipeline has changed since" if entry.spec != spec else look.gone(entry)
+    if reason:
+        raise GuardError(
+            f"batch {entry.n} cannot be finished: {reason}",
+            hint=f"put it back and try again, or give it up: "
+            f"deltaworks runs abandon {entry.run_id}",
+        )
+    return (Redo(entry, landed),)
+
+
 def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
     landed = look.landed(entry)
     is_retry = _is_retry(entry, intent)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.errors import DeltaworksError, Interrupted, UnsupportedOperation
+from deltaworks.errors import (
+    DeltaworksError,
+    GuardError,
+    Interrupted,
+    UnsupportedOperation,
+)
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.events import BatchPlanned, RunFinished, RunStarted, Warned
 from deltaworks.model.results import FAILED, SKIPPED, SUCCEEDED, BatchResult, RunResult
@@ -19,7 +24,17 @@ from deltaworks.runtime.bounds import (
     take_bounds,
     why_gone,
 )
-from deltaworks.runtime.decide import Abandon, Complete, Intent, Look, Redo, Skip, Step, decide
+from deltaworks.runtime.decide import (
+    Abandon,
+    Complete,
+    Intent,
+    Look,
+    Redo,
+    Skip,
+    Step,
+    decide,
+    finish_only,
+)
 from deltaworks.runtime.ledger import (
     DONE,
     PLANNED,
@@ -42,6 +57,7 @@ class RunOptions:
     batch_id: str | None = None
     again: bool = False
     full_refresh: bool = False
+    finish_only: bool = False
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
@@ -53,6 +69,11 @@ def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
             hint="use a local folder",
         )
     return _Run(plan, place, options).run()
+
+
+def abandon_batch(plan: Plan, place: Workplace, run_id: str) -> BatchEntry:
+    """Give up the batch that a run left unfinished; one that landed anywhere is not given up."""
+    return _Run(plan, place, RunOptions()).abandon(run_id)
 
 
 class _Run:
@@ -90,6 +111,22 @@ class _Run:
             RunFinished(run_id=self.run_name.run_id, pipeline=self.name, result=result)
         )
         return result
+
+    def abandon(self, run_id: str) -> BatchEntry:
+        path = pipeline_lock(self.place.config.warehouse, self.name)
+        wait = self.place.config.locks.wait_seconds
+        with locked([path], wait_seconds=wait, notify=self.place.notify):
+            state = self.ledger.state()
+            entry = state.unfinished
+            if entry is None or entry.run_id != run_id:
+                raise GuardError(f"run {run_id} left no batch unfinished")
+            if landed := self._landed(entry):
+                raise GuardError(
+                    f"batch {entry.n} has landed in {', '.join(sorted(landed))}",
+                    hint=f"finish it with `deltaworks runs resume {run_id}`",
+                )
+            self._give_up(entry, state)
+            return entry
 
     def _result(self, error: DeltaworksError | None, duration_s: float) -> RunResult:
         status = FAILED if error else SKIPPED if self.skipped else SUCCEEDED
@@ -131,11 +168,16 @@ class _Run:
         state = self.ledger.state()
         if not self.options.full_refresh:
             verify_sinks(self.plan, self.place.site, state)
-        look = Look(landed=self._landed, gone=self._gone)
-        steps = decide(state, self._intent(state), look)
+        steps = self._steps(state)
         self.skipped = all(isinstance(step, Skip) for step in steps)
         for step in steps:
             state = self._take(step, state, locks)
+
+    def _steps(self, state: LedgerState) -> tuple[Step, ...]:
+        look = Look(landed=self._landed, gone=self._gone)
+        if self.options.finish_only:
+            return finish_only(state, self.plan.pipeline.fingerprint(), look)
+        return decide(state, self._intent(state), look)
 
     def _intent(self, state: LedgerState) -> Intent:
         """What this run would do next, were nothing unfinished."""
