@@ -5,6 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 
+_WIRE = ("py4j", "py4j.clientserver", "py4j.java_gateway")
+# PySpark prints every error a second time through these, with its Java stack, as one JSON line.
+_ECHOES = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+
 
 def set_up_logging(*, debug: bool) -> None:
     """Warnings go to stderr; with debug everything does."""
@@ -15,5 +19,7 @@ def set_up_logging(*, debug: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         force=True,
     )
-    for noisy in ("py4j", "py4j.clientserver", "py4j.java_gateway"):
+    for noisy in _WIRE:
         logging.getLogger(noisy).setLevel(logging.WARNING if debug else logging.CRITICAL)
+    for echo in _ECHOES:
+        logging.getLogger(echo).setLevel(logging.CRITICAL)

@@ -8,11 +8,11 @@ from difflib import get_close_matches
 _MOST = 12
 
 
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """`did you mean "x"?`, or the choices when nothing is near."""
+def did_you_mean(word: str, choices: Iterable[str], *, at_least: float = 0.6) -> str:
+    """`did you mean "x"?`, or the choices when nothing is near (1 is equal, 0 nothing alike)."""
     names = list(choices)
     lowered = {name.lower(): name for name in names}
-    near = get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    near = get_close_matches(word.lower(), list(lowered), n=1, cutoff=at_least)
     if near:
         return f'did you mean "{lowered[near[0]]}"?'
     shown = ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")

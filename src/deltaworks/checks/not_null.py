@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Names
+from deltaworks.contracts.plugin import SomeNames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class NotNullCheck(RowCheck):
     """No NULL in the named columns."""
 
-    columns: Names
+    columns: SomeNames
     """Columns that must have a value in every row."""
 
     def rule_text(self) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Names
+from deltaworks.contracts.plugin import SomeNames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class UniqueCheck(RowCheck):
     """No two rows of the batch have the same values in the named columns."""
 
-    columns: Names
+    columns: SomeNames
     """Columns that together must differ from row to row."""
 
     def rule_text(self) -> str:

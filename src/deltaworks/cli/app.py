@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 from deltaworks.cli import doctor, init, jars, plan, run, runs, table, validate
-from deltaworks.cli.output import error_line
-from deltaworks.errors import EXIT_INTERRUPTED, EXIT_SPEC
+from deltaworks.cli.output import error_line, print_error, print_json
+from deltaworks.errors import EXIT_INTERRUPTED, EXIT_SPEC, ConfigError
+from deltaworks.model.results import error_document
 from deltaworks.version import __version__
+
+# Typer brings a click of its own and has no public name for this class, only for one below it.
+_UsageError = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="deltaworks",
@@ -56,13 +59,29 @@ def answer(arguments: list[str]) -> int:
     """The exit code of one command line."""
     try:
         code = app(arguments, prog_name="deltaworks", standalone_mode=False)
-    except click.ClickException as problem:
-        error_line(problem.format_message())
-        context = getattr(problem, "ctx", None)
-        command = context.command_path if context is not None else "deltaworks"
-        error_line(f"  fix: see `{command} --help`")
-        return EXIT_SPEC
-    except (click.Abort, KeyboardInterrupt):
+    except _UsageError as problem:
+        if type(problem).__name__ == "NoArgsIsHelpError":
+            error_line(str(problem))
+            return EXIT_SPEC
+        error = _usage_error(problem)
+        if "--json" in arguments:
+            print_json({"error": error_document(error)})
+        else:
+            print_error(error)
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
         error_line("stopped")
         return EXIT_INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _usage_error(problem: Exception) -> ConfigError:
+    """A wrong word on the command line, and where the right ones are listed."""
+    context = getattr(problem, "ctx", None)
+    command = context.command_path if context is not None else "deltaworks"
+    if hasattr(problem, "possibilities") and hasattr(problem, "option_name"):
+        near = problem.possibilities
+        hint = f'did you mean "{near[0]}"?' if near else f"see `{command} --help`"
+        return ConfigError(f'there is no option "{problem.option_name}"', hint=hint)
+    said: str = getattr(problem, "format_message", lambda: str(problem))()
+    return ConfigError(said.rstrip(".").replace("'", '"'), hint=f"see `{command} --help`")

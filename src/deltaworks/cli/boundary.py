@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import typer
 
 from deltaworks.cli.output import error_line, print_error, print_json
-from deltaworks.errors import EXIT_INTERRUPTED, DeltaworksError, InternalError
+from deltaworks.errors import DeltaworksError, InternalError, Interrupted
 from deltaworks.log import set_up_logging
 from deltaworks.model.results import error_document
 
@@ -24,8 +24,9 @@ def answering(*, as_json: bool, debug: bool) -> Iterator[None]:
         _tell(error, as_json=as_json, debug=debug)
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
-        error_line("stopped")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        stop = Interrupted("stopped by Ctrl-C")
+        _tell(stop, as_json=as_json, debug=debug)
+        raise typer.Exit(stop.exit_code) from None
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:  # noqa: BLE001 - the last of the three boundaries

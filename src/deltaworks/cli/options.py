@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from deltaworks.errors import ConfigError
+from deltaworks.pipeline.catalog import is_pipeline_file
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks and our own log.")]
@@ -19,6 +21,13 @@ VarOption = Annotated[
     list[str] | None,
     typer.Option("--var", metavar="NAME=VALUE", help="Set a variable; may be repeated."),
 ]
+
+
+def project_folder(project: str, target: str | None) -> str:
+    """Where to look for the project: where the user says, else at the file, else here."""
+    if project == "." and target and is_pipeline_file(target) and Path(target).is_file():
+        return str(Path(target).parent)
+    return project
 
 
 def parse_variables(given: list[str] | None) -> dict[str, str]:

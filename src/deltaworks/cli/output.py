@@ -48,16 +48,20 @@ def error_line(text: str) -> None:
     stderr().print(Text(text))
 
 
-def print_error(error: DeltaworksError) -> None:
-    """An error: at most six lines for each problem."""
-    print_problems(error.problems)
+def print_error(error: DeltaworksError, *, run_id: str | None = None) -> None:
+    """An error: at most six lines for each problem, the run that had it included."""
+    if run_id is None:
+        print_problems(error.problems)
+        return
+    print_problems(error.problems, most_lines=_MOST_LINES - 1)
+    error_line(f"  run: {run_id} (`deltaworks runs show {run_id}`)")
 
 
-def print_problems(problems: Iterable[Problem]) -> None:
+def print_problems(problems: Iterable[Problem], *, most_lines: int = _MOST_LINES) -> None:
     """Problems, each with its place and fix."""
     for problem in problems:
         lines = problem.text().splitlines()
-        kept = lines if len(lines) <= _MOST_LINES else [*lines[: _MOST_LINES - 1], lines[-1]]
+        kept = lines if len(lines) <= most_lines else [*lines[: most_lines - 1], lines[-1]]
         console = stderr()
         console.print(Text.assemble(("error: ", "bold red"), kept[0]))
         for text in kept[1:]:
@@ -100,8 +104,7 @@ def print_run(result: RunResult) -> None:
     for note in result.notes:
         line(f"  {note}")
     if result.error is not None:
-        print_error(result.error)
-        error_line(f"  run: {result.run_id} (`deltaworks runs show {result.run_id}`)")
+        print_error(result.error, run_id=result.run_id)
 
 
 def batch_text(batch: BatchResult) -> str:

@@ -16,6 +16,7 @@ from deltaworks.cli.options import (
     QuietOption,
     VarOption,
     parse_variables,
+    project_folder,
 )
 from deltaworks.cli.output import print_json, print_plan
 from deltaworks.cli.progress import Progress
@@ -37,7 +38,7 @@ def plan(
     with answering(as_json=as_json, debug=debug):
         with Progress(quiet=quiet) as progress:
             opened = Project.open(
-                project,
+                project_folder(project, target),
                 profile=profile,
                 variables=parse_variables(var),
                 listeners=[progress.listen],

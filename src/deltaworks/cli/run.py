@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,12 +19,13 @@ from deltaworks.cli.options import (
     QuietOption,
     VarOption,
     parse_variables,
+    project_folder,
 )
 from deltaworks.cli.output import print_json, print_run, print_summary
 from deltaworks.cli.progress import Progress
 from deltaworks.clock import SystemClock
-from deltaworks.errors import ConfigError, DeltaworksError, SpecError
-from deltaworks.model.results import FAILED, RunResult
+from deltaworks.errors import ConfigError, DeltaworksError, Interrupted, SpecError
+from deltaworks.model.results import FAILED, RunResult, error_document
 
 
 def run(
@@ -64,23 +66,48 @@ def run(
             "full_refresh": full_refresh,
         }
         with Progress(quiet=quiet) as progress:
-            opened = Project.open(
-                project,
-                profile=profile,
-                variables=parse_variables(var),
-                listeners=[progress.listen],
-                notify=progress.say,
-            )
-            targets = _selected(opened, select) if many else [str(target)]
-            results = [_run_one(opened, name, options) for name in targets]
+
+            def opened() -> Project:
+                return Project.open(
+                    project_folder(project, target),
+                    profile=profile,
+                    variables=parse_variables(var),
+                    listeners=[progress.listen],
+                    notify=progress.say,
+                )
+
+            if target is None:
+                results = _run_many(opened, select, options, as_json=as_json)
+            else:
+                results = [_run_one(opened, target, options)]
         _print(results, many=many, as_json=as_json)
         worst = next((r.error for r in results if r.error is not None), None)
         if worst is not None:
             raise typer.Exit(worst.exit_code)
 
 
+def _run_many(
+    open_project: Callable[[], Project], pattern: str, options: dict[str, Any], *, as_json: bool
+) -> list[RunResult]:
+    """Run the selected pipelines one after the other; Ctrl-C ends them all."""
+    try:
+        project = open_project()
+        names = _selected(project, pattern)
+    except DeltaworksError as error:
+        if not as_json:
+            raise
+        print_json({"runs": [], "error": error_document(error)})
+        raise typer.Exit(error.exit_code) from None
+    results: list[RunResult] = []
+    for name in names:
+        results.append(_run_one(lambda: project, name, options))
+        if isinstance(results[-1].error, Interrupted):
+            break
+    return results
+
+
 def _selected(project: Project, pattern: str) -> list[str]:
-    """Every pipeline of the project, in file order, that a pattern covers."""
+    """Every pipeline that a pattern covers, in an order to run them."""
     catalog = project.catalog()
     if catalog.problems:
         raise SpecError("the project has problems", problems=catalog.problems)
@@ -91,9 +118,12 @@ def _selected(project: Project, pattern: str) -> list[str]:
     return found
 
 
-def _run_one(project: Project, target: str, options: dict[str, Any]) -> RunResult:
+def _run_one(
+    open_project: Callable[[], Project], target: str, options: dict[str, Any]
+) -> RunResult:
+    """One run; what stops it before it has an id is told in the same form."""
     try:
-        return project.run(target, **options)
+        return open_project().run(target, **options)
     except DeltaworksError as error:
         now = SystemClock().now().isoformat()
         return RunResult(

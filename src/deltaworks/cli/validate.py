@@ -16,9 +16,10 @@ from deltaworks.cli.options import (
     ProjectOption,
     VarOption,
     parse_variables,
+    project_folder,
 )
 from deltaworks.cli.output import line, print_json, print_problems
-from deltaworks.errors import EXIT_SPEC, Problem, SpecError
+from deltaworks.errors import EXIT_SPEC, DeltaworksError, Problem
 
 
 def validate(
@@ -34,7 +35,7 @@ def validate(
 ) -> None:
     """Check pipeline files. Starts nothing, reads no data, reports every problem at once."""
     with answering(as_json=as_json, debug=debug):
-        problems, count = _problems(targets or [], project, profile, parse_variables(var))
+        problems, count = _problems(targets or [], project, profile, var)
         if as_json:
             print_json({"ok": not problems, "problems": [_document(p) for p in problems]})
         elif problems:
@@ -46,12 +47,13 @@ def validate(
 
 
 def _problems(
-    targets: list[str], project: str, profile: str, variables: dict[str, str]
+    targets: list[str], project: str, profile: str, var: list[str] | None
 ) -> tuple[tuple[Problem, ...], int]:
     try:
-        opened = Project.open(project, profile=profile, variables=variables)
+        folder = project_folder(project, targets[0] if targets else None)
+        opened = Project.open(folder, profile=profile, variables=parse_variables(var))
         catalog = opened.catalog(*targets)
-    except SpecError as error:
+    except DeltaworksError as error:
         return error.problems, 0
     return catalog.problems, len(catalog.plans)
 

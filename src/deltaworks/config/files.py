@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deltaworks.errors import ConfigError, Problem, SpecError
+from deltaworks.suggest import did_you_mean
 
 Where = tuple[str | int, ...]
 _MOST_NODES = 100_000
@@ -68,10 +69,23 @@ def load_document(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f'file "{shown_path(path)}" does not exist') from None
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f'file "{shown_path(path)}" cannot be read: {problem}') from None
+        message = f'file "{shown_path(path)}" does not exist'
+        raise ConfigError(message, hint=_nearby(path)) from None
+    except UnicodeDecodeError:
+        message = f'file "{shown_path(path)}" is not UTF-8 text'
+        raise ConfigError(message, hint="save it as UTF-8") from None
+    except OSError as problem:
+        message = f'file "{shown_path(path)}" cannot be read: {problem.strerror}'
+        raise ConfigError(message, hint="give this user the right to read it") from None
     return parse_document(text, path)
+
+
+def _nearby(path: Path) -> str:
+    """The name that was perhaps meant."""
+    if not path.parent.is_dir():
+        return f'folder "{shown_path(path.parent)}" does not exist either'
+    names = sorted(entry.name for entry in path.parent.glob(f"*{path.suffix}"))
+    return did_you_mean(path.name, names)
 
 
 def parse_document(text: str, path: Path) -> Document:
@@ -137,10 +151,12 @@ def _scalar(node: Any) -> Any:
         return None
     if kind == "bool":
         return text.lower() == "true"
+    if "_" in text:  # a number in YAML 1.1, and a name such as 2026_01 in 1.2
+        return text
     if kind == "int":
-        return _integer(text.replace("_", ""))
+        return _integer(text)
     if kind == "float":
-        return float(text.replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
 
 

@@ -13,6 +13,19 @@ from deltaworks.suggest import did_you_mean
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+_ALIKE = 0.75  # of two choices the wrong one is often the nearest: "latest" is like "oldest"
+_WANTED = {
+    "bool": "must be true or false",
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "string": "must be text",
+    "tuple": "must be a list",
+    "list": "must be a list",
+    "dict": "must be a map",
+    "model": "must be a map",
+}
+"""What pydantic wants, by the first word of its error's type, in the words of a YAML file."""
+
 
 def problems_of(
     error: ValidationError, model: type[BaseModel], document: Document, where: Where
@@ -37,8 +50,9 @@ def _problem(
         )
     if kind == "missing":
         described = _described(model, place)
+        hint = f'add "{name}": {described}' if described else f'add "{name}"'
         return document.problem(
-            full[:-1], code="missing_key", message=f'"{name}" is missing', hint=described
+            full[:-1], code="missing_key", message=f'"{name}" is missing', hint=hint
         )
     label = next((str(part) for part in reversed(place) if isinstance(part, str)), name)
     if kind in ("literal_error", "enum"):
@@ -47,9 +61,11 @@ def _problem(
             full,
             code="wrong_value",
             message=f'"{label}" cannot be "{detail["input"]}"',
-            hint=did_you_mean(str(detail["input"]), choices),
+            hint=did_you_mean(str(detail["input"]), choices, at_least=_ALIKE),
         )
-    return document.problem(full, code="wrong_value", message=_said(label, detail))
+    described = _described(model, place)
+    hint = _in_quotes(detail) or (f'"{label}" is {described}' if described else "")
+    return document.problem(full, code="wrong_value", message=_said(label, detail), hint=hint)
 
 
 def _known_place(document: Document, full: Where) -> Where:
@@ -65,8 +81,17 @@ def _said(label: str, detail: ErrorDetails) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] in ("value_error", "assertion_error"):
         return f'"{label}": {message}'
-    message = message.replace("Input should be", "must be")
-    return f'"{label}" {message}, not {_shown(detail["input"])}'
+    kind = detail["type"].partition("_")[0]
+    wanted = _WANTED.get(kind) or message.replace("Input should be", "must be")
+    return f'"{label}" {wanted}, not {_shown(detail["input"])}'
+
+
+def _in_quotes(detail: ErrorDetails) -> str:
+    """The fix for a text that YAML takes for something else."""
+    value = detail["input"]
+    is_plain = isinstance(value, bool | int | float)
+    wants_text = detail["type"] == "string_type"
+    return f'put it in quotes: "{_text(value)}"' if wants_text and is_plain else ""
 
 
 def _shown(value: Any) -> str:
@@ -74,7 +99,11 @@ def _shown(value: Any) -> str:
         return "a map"
     if isinstance(value, list):
         return "a list"
-    return f'"{value}"'
+    return "nothing" if value is None else f'"{_text(value)}"'
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _choices(detail: ErrorDetails) -> list[str]:
@@ -88,13 +117,21 @@ def field_names(model: type[BaseModel]) -> list[str]:
 
 
 def _described(model: type[BaseModel], place: tuple[int | str, ...]) -> str:
+    while place and isinstance(place[-1], int):
+        place = place[:-1]  # an entry of a list is described by the list
     owner = _owner(model, place[:-1])
-    if owner is None:
+    if owner is None or not place:
         return ""
     for name, field in owner.model_fields.items():
         if (field.alias or name) == place[-1]:
-            return field.description or ""
+            return _mid_sentence(field.description or "")
     return ""
+
+
+def _mid_sentence(text: str) -> str:
+    """A description as it reads after a colon: `a file, ...`, but `SQL ...` as it is."""
+    is_word = text[1:2].islower() or text[1:2] == " "
+    return (text[:1].lower() + text[1:] if is_word else text).rstrip(".")
 
 
 def _owner(model: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel] | None:

@@ -11,8 +11,8 @@ from deltaworks.model.table_info import CommitRecord, TableInfo
 class CanInspect(Protocol):
     """Reads a table's log: what the table is, and how it came to be."""
 
-    def info(self, location: str, *, version: int | None = None) -> TableInfo | None:
-        """The table at a version; None when no table is there."""
+    def info(self, location: str) -> TableInfo | None:
+        """The table as it is now; None when no table is there."""
         ...
 
     def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
@@ -35,7 +38,8 @@ def expression_problem(text: str) -> str:
     except SqlglotError as problem_found:
         return f'"{text}" cannot be read as SQL: {str(problem_found).splitlines()[0]}'
     tree = trees[0] if len(trees) == 1 else None
-    if tree is None or isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command | exp.Drop):
+    statements = exp.Query | exp.DDL | exp.DML | exp.Command | exp.Drop | exp.TruncateTable
+    if tree is None or isinstance(tree, statements):
         return f'"{text}" is a statement; an expression such as "amount >= 0" is wanted'
     if isinstance(tree, exp.Alias):
         return f'"{text}" is not one expression: "{tree.alias}" is left over'
@@ -55,8 +59,9 @@ def _unbalanced(text: str) -> str:
         return "an SQL expression is wanted, this is empty"
     open_pairs: list[str] = []
     for token in tokens:
-        if token.text == ";" and token.token_type.name == "SEMICOLON":
-            return f'"{text}" holds ";": one expression is wanted'
+        kind = token.token_type.name
+        if kind == "SEMICOLON" or (kind == "COMMA" and not open_pairs):
+            return f'"{text}" holds "{token.text}": one expression is wanted'
         if token.token_type.name in {"L_PAREN", "L_BRACKET", "L_BRACE"}:
             open_pairs.append(token.text)
         elif token.token_type.name in {"R_PAREN", "R_BRACKET", "R_BRACE"} and (
@@ -75,17 +80,29 @@ def columns_of(text: str) -> tuple[tuple[str, str], ...]:
         tree = parse_one(text, dialect="spark")
     except SqlglotError:
         return ()
-    return tuple((column.table, column.name) for column in tree.find_all(exp.Column))
+    return tuple((_qualifier(column), column.name) for column in tree.find_all(exp.Column))
+
+
+def _qualifier(column: exp.Column) -> str:
+    """The first word of `source.address.city`; empty for a bare name."""
+    return column.parts[0].name if len(column.parts) > 1 else ""
 
 
 def without_target(text: str) -> str:
     """A merge condition as it reads for a row that has no match: target columns are NULL."""
     from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
 
-    tree = parse_one(text, dialect="spark")
+    try:
+        tree = parse_one(text, dialect="spark")
+    except SqlglotError:
+        return text  # only Spark can parse it, and says so if it names the target
 
     def blank(node: exp.Expression) -> exp.Expression:
-        is_target = isinstance(node, exp.Column) and node.table.lower() == "target"
+        root = node
+        while isinstance(root, exp.Dot | exp.Bracket):  # target.lines[0].sku
+            root = root.this
+        is_target = isinstance(root, exp.Column) and _qualifier(root).lower() == "target"
         return exp.Null() if is_target else node
 
     return str(tree.transform(blank).sql(dialect="spark"))
@@ -110,6 +127,6 @@ def tables_of(query: str) -> tuple[str, ...]:
                 f'"{table.sql(dialect="spark")}" is outside the pipeline; '
                 "name it under `extract` and read it by that name"
             )
-        if table.name.lower() not in own:
+        if table.name and table.name.lower() not in own:  # a function such as range(9) has no name
             names[table.name] = None
     return tuple(names)

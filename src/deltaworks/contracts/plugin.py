@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_serializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_serializer
 
 REJECTED = "__deltaworks_rejected"
 """The column by which a stage marks rows it refuses: struct<rule, reason, raw>, NULL if fine."""
@@ -12,6 +12,12 @@ REJECTED = "__deltaworks_rejected"
 
 def _listed(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
+
+
+def _some(value: Any) -> Any:
+    if not value:
+        raise ValueError("at least one is wanted")
+    return value
 
 
 def _as_text(value: Any) -> Any:
@@ -22,6 +28,12 @@ def _as_text(value: Any) -> Any:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 """A list of names; a single name stands for a list of one."""
+
+Some = AfterValidator(_some)
+"""Refuses an empty list."""
+
+SomeNames = Annotated[tuple[str, ...], BeforeValidator(_listed), Some]
+"""A list of at least one name."""
 
 TextMap = dict[str, Annotated[str, BeforeValidator(_as_text)]]
 """Names and texts; booleans and numbers are written as Spark spells them."""

@@ -16,7 +16,8 @@ def require_free(location: str) -> None:
         return
     here = Path(location)
     _refuse_nested(here)
-    if here.is_dir() and any(here.iterdir()):
+    begun = (here / _LOG).is_dir()  # what a run that died left behind; no commit names its files
+    if here.is_dir() and any(here.iterdir()) and not begun:
         raise InputError(
             f'folder "{location}" holds files and is not a Delta table',
             hint="choose another table or path, or move the files away",

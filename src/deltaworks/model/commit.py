@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+LANDED_BEFORE = "this batch landed before"
+
 
 @dataclass(frozen=True)
 class Txn:

@@ -15,6 +15,7 @@ class Layout:
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    target_file_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path, PurePath
 
 from deltaworks.config.files import load_document, shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import Site
 from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
+from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import read_pipeline
-from deltaworks.pipeline.stages import Plan
+from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.suggest import did_you_mean
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -21,7 +23,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True)
 class Catalog:
-    """Every plan of a project that could be made, and every problem of those that could not."""
+    """The plans that could be made, writers of a table before its readers, and every problem."""
 
     plans: tuple[Plan, ...]
     problems: tuple[Problem, ...]
@@ -39,20 +41,23 @@ def is_pipeline_file(target: str) -> bool:
 
 def find_pipeline(config: ProjectConfig, name: str) -> Path:
     """The file of the pipeline with a name."""
-    names = {}
+    names: dict[str, Path] = {}
+    broken: list[Problem] = []
     for path in pipeline_files(config):
         try:
             value = load_document(path).value
-        except SpecError:
-            continue  # `validate` speaks of broken files; here another one is wanted
+        except DeltaworksError as error:
+            broken.extend(_placed(problem, path) for problem in error.problems)
+            continue
         if isinstance(value, dict) and isinstance(value.get("pipeline"), str):
             names[value["pipeline"]] = path
-    if name not in names:
-        where = shown_path(config.root / config.pipelines)
-        raise ConfigError(
-            f'there is no pipeline "{name}" in {where}', hint=did_you_mean(name, names)
-        )
-    return names[name]
+    if name in names:
+        return names[name]
+    if broken:  # the name may stand in a file that cannot be read
+        raise SpecError(f'there is no pipeline "{name}" to be found', problems=broken)
+    where = shown_path(config.root / config.pipelines)
+    hint = did_you_mean(name, names) or "write one, or start with `deltaworks init`"
+    raise ConfigError(f'there is no pipeline "{name}" in {where}', hint=hint)
 
 
 def load_plan(path: Path, names: Names) -> Plan:
@@ -71,7 +76,27 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))
     problems.extend(_nested_tables(config, plans))
-    return Catalog(tuple(plans), tuple(problems))
+    problems.extend(_reserved_places(config, plans))
+    site = Site(root=config.root, warehouse=config.warehouse)
+    return Catalog(_writers_first(plans, site), tuple(problems))
+
+
+def _writers_first(plans: Iterable[Plan], site: Site) -> tuple[Plan, ...]:
+    """The plans in an order in which a table is written before it is read, where there is one."""
+    by_name = {plan.pipeline.name: plan for plan in plans}
+    writers = {
+        load.plugin.target(site).location: name
+        for name, plan in by_name.items()
+        for load in plan.loads
+    }
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for name, plan in by_name.items():
+        read = {place for stage in plan.sources for place in stage.plugin.tables_read(site)}
+        sorter.add(name, *({writers[place] for place in read & writers.keys()} - {name}))
+    try:
+        return tuple(by_name[name] for name in sorter.static_order())
+    except CycleError:  # pipelines may read each other's last state; then the files' order is kept
+        return tuple(by_name.values())
 
 
 def _placed(problem: Problem, path: Path) -> Problem:
@@ -108,22 +133,44 @@ def _same_names(plans: list[Plan]) -> list[Problem]:
 def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     """A table inside another table's folder would be eaten by that one's vacuum."""
     site = Site(root=config.root, warehouse=config.warehouse)
-    written = {
-        load.plugin.target(site).location: (plan, load) for plan in plans for load in plan.loads
+    outers = {
+        place: PurePath(place).name
+        for plan in plans
+        for stage in plan.sources
+        for place in stage.plugin.tables_read(site)
     }
+    outers |= {ref.location: ref.label for _, _, ref in _written(plans, site)}
     found = []
-    for location, (plan, load) in written.items():
-        outer = next((other for other in written if location.startswith(f"{other}/")), None)
+    for plan, load, ref in _written(plans, site):
+        outer = next((place for place in outers if ref.location.startswith(f"{place}/")), None)
         if outer is not None:
-            inner_label = load.plugin.target(site).label
-            outer_label = written[outer][1].plugin.target(site).label
-            found.append(
-                Problem(
-                    code="nested_table",
-                    message=f'table "{inner_label}" lies inside table "{outer_label}"',
-                    hint="rename one of them, so that no table is in another one's folder",
-                    file=plan.pipeline.origin.file,
-                    line=load.line,
-                )
-            )
+            message = f'table "{ref.label}" lies inside table "{outers[outer]}"'
+            hint = "rename one of them, so that no table is in another one's folder"
+            found.append(_load_problem("nested_table", message, hint, plan, load))
     return found
+
+
+def _reserved_places(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
+    """Our own folder, quarantine tables, and the warehouse itself are not for loads."""
+    site = Site(root=config.root, warehouse=config.warehouse)
+    found = []
+    for plan, load, ref in _written(plans, site):
+        own = f"{config.warehouse}/{OWN_FOLDER}"
+        is_own = f"{ref.location}/".startswith(f"{own}/")
+        is_quarantine = ref.location.endswith(QUARANTINE_SUFFIX)
+        holds_warehouse = f"{config.warehouse}/".startswith(f"{ref.location}/")
+        if is_own or is_quarantine or holds_warehouse:
+            message = f'"{ref.label}" is a place that Deltaworks keeps for itself'
+            found.append(_load_problem("reserved", message, "choose another path", plan, load))
+    return found
+
+
+def _written(plans: list[Plan], site: Site) -> Iterator[tuple[Plan, Load, TableRef]]:
+    for plan in plans:
+        for load in plan.loads:
+            yield plan, load, load.plugin.target(site)
+
+
+def _load_problem(code: str, message: str, hint: str, plan: Plan, load: Load) -> Problem:
+    file = plan.pipeline.origin.file
+    return Problem(code=code, message=message, hint=hint, file=file, line=load.line)

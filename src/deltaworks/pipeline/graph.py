@@ -64,8 +64,15 @@ class _Builder:
         given = [*self.pipeline.extract, *(s.name for s in self.pipeline.transform if s.name)]
         for i, step in enumerate(self.pipeline.transform):
             if step.name and given.count(step.name) > 1:
-                place = ("transform", i, "name")
-                self.problem(place, "twice", f'the name "{step.name}" is used more than once')
+                self._twin(("transform", i, "name"), step.name)
+        sinks = [sink.name for sink in self.pipeline.load]
+        for i, name in enumerate(sinks):
+            if name and sinks.count(name) > 1:
+                self._twin(("load", i, "name"), name)
+
+    def _twin(self, place: tuple[str | int, ...], name: str) -> None:
+        message = f'the name "{name}" is used more than once'
+        self.problem(place, "twice", message, "give one of them another name")
 
     def _known(self, name: str, place: tuple[str | int, ...]) -> str:
         if name not in self.known:

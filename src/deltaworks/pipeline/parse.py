@@ -26,9 +26,9 @@ def read_pipeline(path: Path, names: Names) -> Pipeline:
     document, problems = interpolate(load_document(path), names)
     parser = _Parser(document)
     pipeline = parser.pipeline()
-    problems = (*problems, *parser.problems)
     if problems or pipeline is None:
-        raise SpecError(f'"{document.shown}" is wrong', problems=problems)
+        found = sorted((*problems, *parser.problems), key=lambda problem: problem.line)
+        raise SpecError(f'"{document.shown}" is wrong', problems=found)
     return pipeline
 
 

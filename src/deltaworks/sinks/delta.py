@@ -13,8 +13,9 @@ from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Names, TextMap
 from deltaworks.contracts.sink import Sink
+from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
-from deltaworks.model.commit import CommitInfo, SinkState
+from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState
 from deltaworks.model.results import OutputPlan
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
@@ -90,8 +91,8 @@ class DeltaSink(Sink):
     """Columns the table is clustered by."""
     change_feed: bool | None = None
     """Whether the table keeps a feed of its changes."""
-    target_file_size: str | None = None
-    """The size files should have, such as `128mb`."""
+    target_file_size: FileSize | None = None
+    """The size that optimised writes and compaction aim at, such as `128mb`."""
     stats_columns: Names = ()
     """Columns whose minimum and maximum are kept for skipping files."""
     optimize_write: bool | None = None
@@ -167,6 +168,8 @@ class DeltaSink(Sink):
 
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
+        if state.txn_version == batch.txn.version:
+            return CommitInfo(committed=False, version=state.version, note=LANDED_BEFORE)
         if state.exists and self.mode in ("ignore", "error") and not batch.replace:
             return self._refused(ref, state)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
@@ -221,9 +224,8 @@ class DeltaSink(Sink):
         from deltaworks.engines.spark import keys
         from deltaworks.engines.spark.columns import require_columns
 
-        require_columns(frame, self.merge_keys, where="merge_keys")
-        require_columns(frame, self.update_columns, where="update_columns")
-        require_columns(frame, self.insert_columns, where="insert_columns")
+        for option in ("merge_keys", "update_columns", "insert_columns"):
+            require_columns(frame, getattr(self, option), where=option, nested=False)
         keys.refuse_null_keys(frame, self.merge_keys)
         if self.duplicates is None:
             rows = keys.refuse_duplicate_keys(frame, self.merge_keys)
@@ -243,7 +245,6 @@ class DeltaSink(Sink):
             "delta.enableChangeDataFeed": self.change_feed,
             "delta.autoOptimize.optimizeWrite": self.optimize_write,
             "delta.autoOptimize.autoCompact": self.auto_compact,
-            "delta.targetFileSize": self.target_file_size,
             "delta.dataSkippingStatsColumns": ",".join(self.stats_columns) or None,
         }
         set_ones = {
@@ -255,6 +256,7 @@ class DeltaSink(Sink):
             partition_by=self.partition_by,
             cluster_by=self.cluster_by,
             properties={**set_ones, **self.properties},
+            target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )
 
     def plan_offline(self, site: Site) -> OutputPlan:
@@ -274,13 +276,18 @@ class DeltaSink(Sink):
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.layout import check_layout, refuse_other_partitions
+        from deltaworks.engines.spark.layout import (
+            as_asked,
+            check_layout,
+            refuse_other_partitions,
+        )
 
         table = DeltaRsEngine().info(self.target(ctx.site).location)
         layout = self._layout()
         check_layout(frame, layout)
         if table is not None:
             refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
+            table = as_asked(table, layout)
         basis = OutputPlan(
             sink=self.name or self.plugin_type(),
             table=self.target(ctx.site).label,
@@ -322,7 +329,7 @@ class DeltaSink(Sink):
     ) -> OutputPlan:
         from deltaworks.engines.spark.engine import table_sql
         from deltaworks.engines.spark.fit import fit, frame_schema
-        from deltaworks.engines.spark.merge import comparisons, merge_sql
+        from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
         from deltaworks.engines.spark.write import diffed, without_deletes
 
         write = self._merge()
@@ -335,9 +342,12 @@ class DeltaSink(Sink):
                     rows_to_update=0,
                     rows_to_delete=0,
                     rows_unchanged=0,
-                    rows_to_drop=keyed.dropped,
+                    rows_to_drop=keyed.dropped + keyed.rows - rows,
                 )
-            fitted, changes = fit(keyed.frame, table, merge_schema=self.merge_schema)
+            written = written_columns(write, frame.columns)
+            fitted, changes = fit(
+                keyed.frame, table, merge_schema=self.merge_schema, columns=written
+            )
             ways = comparisons(table.schema, frame_schema(fitted))
             with diffed(ctx.spark, fitted, table, write) as (_, counts):
                 return replace(

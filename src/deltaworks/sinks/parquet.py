@@ -52,8 +52,9 @@ class ParquetSink(Sink):
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
         from deltaworks.engines.spark.columns import require_columns
 
-        require_columns(frame, self.partition_by, where="partition_by")
-        self._refuse_existing(ctx.site)
+        require_columns(frame, self.partition_by, where="partition_by", nested=False)
+        if self.state(ctx.site, batch.txn.app_id).txn_version != batch.txn.version:
+            self._refuse_existing(ctx.site)
         replace = self.mode == "overwrite" or batch.replace
         writer = self._writer(ctx.site)
         return writer.write(frame, batch.txn, replace=replace, partition_by=self.partition_by)
@@ -61,7 +62,7 @@ class ParquetSink(Sink):
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         from deltaworks.engines.spark.columns import require_columns
 
-        require_columns(frame, self.partition_by, where="partition_by")
+        require_columns(frame, self.partition_by, where="partition_by", nested=False)
         self._refuse_existing(ctx.site)
         return OutputPlan(
             sink=self.name or self.plugin_type(),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from deltaworks.engines.spark.csv_files import Dialect
+
 _CORRUPT = "__deltaworks_corrupt"
 _FILE = "__deltaworks_file"
 
@@ -47,9 +49,7 @@ class CsvSource(FileSource):
         from deltaworks.engines.spark.csv_files import check_headers
 
         if self.header and not self.multiline:
-            check_headers(
-                bounds, delimiter=self.delimiter, quote=self.quote, encoding=self.encoding
-            )
+            check_headers(bounds, self._dialect())
         schema = self._columns(ctx, bounds)
         if self.on_error == "fail":
             reader = ctx.spark.read.options(**self._options(), mode="FAILFAST").schema(schema)
@@ -60,7 +60,20 @@ class CsvSource(FileSource):
         """The declared columns, or the header's, all text."""
         if self.schema_ is not None:
             return ctx.spark.createDataFrame([], self.schema_).schema
-        return ctx.spark.read.options(**self._options()).csv(spark_paths(bounds)[:1]).schema
+        files = zip(bounds.files, spark_paths(bounds), strict=True)
+        holding = next((path for stamp, path in files if stamp.size_bytes), spark_paths(bounds)[0])
+        return ctx.spark.read.options(**self._options()).csv(holding).schema
+
+    def _dialect(self) -> Dialect:
+        from deltaworks.engines.spark.csv_files import Dialect
+
+        return Dialect(
+            delimiter=self.delimiter,
+            quote=self.quote,
+            encoding=self.encoding,
+            header=self.header,
+            null_value=self.null_value,
+        )
 
     def _options(self) -> dict[str, str]:
         return {
@@ -107,11 +120,11 @@ class CsvSource(FileSource):
 
         from deltaworks.engines.spark.csv_files import bad_row_error, find_value
 
-        if "value" in error.context:
-            return find_value(error, bounds, delimiter=self.delimiter, encoding=self.encoding)
-        if "record" not in error.context and "path" not in error.context:
+        if not {"value", "record", "path"} & set(error.context) or not bounds.files:
             return error
         schema = self._columns(ctx, bounds)
+        if "value" in error.context:
+            return find_value(error, bounds, self._dialect(), columns=schema.fieldNames())
         frame = self._permissive(ctx, bounds, schema)
         wrong = frame.filter(F.col(_CORRUPT).isNotNull())
         # Spark refuses to read the corrupt column alone, so the others are asked for as well
@@ -119,10 +132,9 @@ class CsvSource(FileSource):
         if not found:
             return error
         return bad_row_error(
-            ctx.spark,
+            found[0],
             file=found[0][_FILE],
             raw=found[0][_CORRUPT],
             schema=schema,
-            delimiter=self.delimiter,
-            quote=self.quote,
+            dialect=self._dialect(),
         )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Names
+from deltaworks.contracts.plugin import Names, Some
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class AggregateTransform(Transform):
 
     group_by: Names = ()
     """Columns that make a group; none makes one group of all rows."""
-    aggregations: tuple[Aggregation, ...]
+    aggregations: Annotated[tuple[Aggregation, ...], Some]
     """Figures of each group."""
 
     def problems(self) -> tuple[str, ...]:

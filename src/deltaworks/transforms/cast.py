@@ -31,7 +31,7 @@ class CastTransform(Transform):
     ) -> DataFrame:
         from deltaworks.engines.spark.columns import column, require_columns
 
-        require_columns(frame, self.columns, where="cast")
+        require_columns(frame, self.columns, where="cast", nested=False)
         if self.on_error == "fail":
             new = {name: column(frame, name).cast(kind) for name, kind in self.columns.items()}
             return frame.withColumns(new)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Names
+from deltaworks.contracts.plugin import SomeNames
 from deltaworks.contracts.transform import Transform
 from deltaworks.errors import SpecError
 
@@ -21,7 +21,7 @@ class JoinTransform(Transform):
 
     with_: str = Field(alias="with")
     """The step or source to join with."""
-    on: Names
+    on: SomeNames
     """Columns, of the same name on both sides, that must be equal."""
     how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
     """Which rows stay: matches only, all of one side or both, or those with(out) a match."""
@@ -35,8 +35,8 @@ class JoinTransform(Transform):
         from deltaworks.engines.spark.columns import require_columns
 
         other = others[self.with_]
-        require_columns(frame, self.on, where="join")
-        require_columns(other, self.on, where=f'join with "{self.with_}"')
+        require_columns(frame, self.on, where="join", nested=False)
+        require_columns(other, self.on, where=f'join with "{self.with_}"', nested=False)
         if self.how not in ("semi", "anti"):
             self._refuse_twins(frame, other)
         return frame.join(other, on=list(self.on), how=self.how)

@@ -36,7 +36,7 @@ class SelectTransform(Transform):
         from deltaworks.engines.spark.columns import column, require_columns
 
         if self.exclude:
-            require_columns(frame, self.exclude, where="select")
+            require_columns(frame, self.exclude, where="select", nested=False)
             return frame.drop(*self.exclude)
         known = {name.lower() for name in frame.columns}
         return frame.select(

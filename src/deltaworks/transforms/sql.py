@@ -33,6 +33,8 @@ class SqlTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
+        from deltaworks.engines.spark.columns import quoted
+
         for name, other in {**others, "input": frame}.items():
-            other.createOrReplaceTempView(name)
+            other.createOrReplaceTempView(quoted(name))
         return ctx.spark.sql(self.query)

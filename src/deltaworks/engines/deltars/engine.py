@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.log import check_log
+from deltaworks.engines.deltars.log import check_log, commit_files
 from deltaworks.errors import TableNotFound, VersionNotFound
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo
@@ -97,9 +97,10 @@ class DeltaRsEngine:
             return None
         except VersionNotFound as error:
             latest = self.open(location).version()
+            oldest = min((file.version for file in commit_files(location)), default=0)
             raise VersionNotFound(
                 f'"{location}" has no version {version}',
-                hint=f"its versions go up to {latest}",
+                hint=f"its versions go from {oldest} to {latest}",
             ) from error
 
 

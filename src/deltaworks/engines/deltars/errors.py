@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from deltaworks.errors import (
     CommitConflict,
@@ -47,7 +49,7 @@ def _classified(text: str, location: str) -> EngineError:
     if "oncurrent" in text or "already exists" in text:
         return CommitConflict(f'another writer was faster in "{location}"')
     if any(mark in text for mark in _DAMAGE):
-        return damaged(location, _first_line(text))
+        return damaged(location, _broken_commit(location) or _first_line(text))
     if "ermission denied" in text or "No space left" in text or "Read-only" in text:
         return StorageError(f'"{location}" cannot be written: {_first_line(text)}')
     return EngineError(f'"{location}": {_first_line(text)}')
@@ -59,6 +61,18 @@ def damaged(location: str, what: str) -> DamagedTable:
         f'the log of "{location}" is damaged: {what}',
         hint="nothing was written; restore the file from a backup before you run again",
     )
+
+
+def _broken_commit(location: str) -> str:
+    """The commit that cannot be parsed, and its line; empty when no file on disk tells."""
+    for path in sorted(Path(location).glob("_delta_log/*.json")):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, line in enumerate(lines, start=1):
+            try:
+                json.loads(line or "{}")
+            except ValueError:
+                return f"line {number} of commit {int(path.stem)} cannot be read"
+    return ""
 
 
 def _first_line(text: str) -> str:

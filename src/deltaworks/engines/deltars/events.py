@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 64
 _CHECKPOINT_EVERY = "20"
+_LEAST_FREE_BYTES = 256 * 1024
 
 
 class EventTable:
@@ -56,6 +58,7 @@ class EventTable:
                 app_transactions=[Transaction(txn.app_id, txn.version)], max_commit_retries=15
             )
         data = pa.Table.from_pylist([dict(row)], schema=self.schema)
+        _refuse_full_disk(self.location)
         table = self._handle()
         with translated(self.location):
             write_deltalake(table, data, mode="append", commit_properties=properties)
@@ -94,6 +97,15 @@ class EventTable:
                 )
         except CommitConflict:  # another run made it in the meantime
             return engine.open(self.location)
+
+
+def _refuse_full_disk(location: str) -> None:
+    """delta-rs panics, on the user's screen, when a disk fills up under it."""
+    place = next((p for p in (Path(location), *Path(location).parents) if p.exists()), None)
+    if place is not None and shutil.disk_usage(place).free < _LEAST_FREE_BYTES:
+        raise StorageError(
+            f'no space left on the disk of "{location}"', hint="free some space and run it again"
+        )
 
 
 def _make_folder(location: str) -> None:

@@ -23,6 +23,15 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
+def exact_json(column: str) -> str:
+    """SQL for a column as JSON that keeps microseconds, which Spark's own format cuts off."""
+    formats = (
+        "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
+        "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'"
+    )
+    return f"to_json(struct({column}), map({formats}))"
+
+
 def missing_column(name: str, choices: Sequence[str], *, where: str) -> SpecError:
     """The error for a column that is not there."""
     return SpecError(
@@ -32,11 +41,14 @@ def missing_column(name: str, choices: Sequence[str], *, where: str) -> SpecErro
     )
 
 
-def require_columns(frame: DataFrame, names: Iterable[str], *, where: str) -> None:
+def require_columns(
+    frame: DataFrame, names: Iterable[str], *, where: str, nested: bool = True
+) -> None:
     """Refuse names that the frame does not have; Spark ignores case, so do we."""
     have = {column.lower() for column in frame.columns}
     for name in names:
-        if name.lower() not in have and name.split(".")[0].lower() not in have:
+        inside = nested and name.split(".")[0].lower() in have
+        if name.lower() not in have and not inside:
             raise missing_column(name, frame.columns, where=where)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltaworks.contracts.expression import without_target
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.merge import key_match, update_when, updated_columns
 from deltaworks.model.write import Upsert
@@ -50,9 +49,9 @@ def classify(
     matched = f"target.{quoted(upsert.keys[0])} IS NOT NULL"
     branches = []
     if upsert.delete_condition:
-        unmatched_delete = without_target(upsert.delete_condition)
-        branches.append(f"WHEN {matched} AND ({upsert.delete_condition}\n) THEN '{DELETE}'")
-        branches.append(f"WHEN NOT ({matched}) AND ({unmatched_delete}) THEN '{IGNORED}'")
+        condition = f"({upsert.delete_condition}\n)"
+        branches.append(f"WHEN {matched} AND {condition} THEN '{DELETE}'")
+        branches.append(f"WHEN NOT ({matched}) AND {condition} THEN '{IGNORED}'")
     branches.append(f"WHEN NOT ({matched}) THEN '{INSERT}'")
     if updated_columns(upsert, frame.columns):
         condition = update_when(upsert, frame.columns, ways)

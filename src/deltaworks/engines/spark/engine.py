@@ -27,19 +27,19 @@ class SparkEngine:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
-    def info(self, location: str, *, version: int | None = None) -> TableInfo | None:
-        """The table at a version; None when no table is there."""
+    def info(self, location: str) -> TableInfo | None:
+        """The table as it is now; None when no table is there."""
         check_log(location)
         try:
             detail = self._one(f"DESCRIBE DETAIL {table_sql(location)}")
-            frame = self.read(location, version=version)
+            frame = self.read(location)
             latest = self.history(location, limit=1)[0].version
         except TableNotFound:
             return None
         return TableInfo(
             location=location,
             table_id=detail["id"],
-            version=latest if version is None else version,
+            version=latest,
             schema=Schema.from_json(frame.schema.json()),
             partition_columns=tuple(detail["partitionColumns"]),
             clustering_columns=tuple(detail["clusteringColumns"] or ()),

@@ -206,9 +206,22 @@ def _bad_record(cause: Cause) -> InputError:
     )
 
 
+def _values(text: str) -> str:
+    """Delta's list of ` - column : value` lines as `column = value`."""
+    lines = [line.strip().removeprefix("- ") for line in text.splitlines() if line.strip()]
+    return ", ".join(line.replace(" : ", " = ", 1) for line in lines)
+
+
+def _rule(text: str) -> str:
+    """A rule without the parentheses that Delta puts around all of it."""
+    inner = text[1:-1]
+    is_wrapped = text.startswith("(") and text.endswith(")") and inner.find(")") >= inner.find("(")
+    return inner if is_wrapped else text
+
+
 def _constraint(cause: Cause) -> ConstraintViolated:
-    values = " ".join(cause.parameters.get("values", "").split())
-    rule = cause.parameters.get("expression", "")
+    values = _values(cause.parameters.get("values", ""))
+    rule = _rule(cause.parameters.get("expression", ""))
     name = cause.parameters.get("constraintName", "")
     if name.upper().startswith("EXPRESSION("):
         return ConstraintViolated(
@@ -230,8 +243,8 @@ def _not_null(cause: Cause) -> ConstraintViolated:
 
 
 def _outside_replace_where(cause: Cause) -> ConstraintViolated:
-    values = " ".join(cause.message.rpartition("with values:")[2].split())
-    rule = cause.parameters.get("replaceWhere", "")
+    values = _values(cause.message.rpartition("with values:")[2])
+    rule = _rule(cause.parameters.get("replaceWhere", ""))
     return ConstraintViolated(
         f"a row lies outside replace_where ({rule}): {values}",
         hint="filter the rows first, or widen replace_where",
@@ -265,6 +278,14 @@ def _no_log_folder(cause: Cause) -> StorageError:
     )
 
 
+def _folder_in_use(cause: Cause) -> TableNotFound:
+    location = _bare(cause.parameters.get("relationName", "")).removeprefix("delta.")
+    return TableNotFound(
+        f'"{location}" is not a Delta table, and the folder is not empty',
+        hint="choose another place for the table, or move those files away first",
+    )
+
+
 def _unsupported(cause: Cause) -> UnsupportedOperation:
     return UnsupportedOperation(cause.first_line, hint="a newer Deltaworks may know these features")
 
@@ -280,9 +301,11 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "MALFORMED_CSV_RECORD": _bad_record,
     "DELTA_METADATA_MISMATCH": _schema,
     "DELTA_FAILED_TO_MERGE_FIELDS": _schema,
+    "TABLE_OR_VIEW_ALREADY_EXISTS": _folder_in_use,
     "PATH_NOT_FOUND": _no_table,
     "DELTA_MISSING_DELTA_TABLE": _no_table,
     "DELTA_TABLE_NOT_FOUND": _no_table,
+    "DELTA_TABLE_ONLY_OPERATION": _no_table,
     "DELTA_VERSION_NOT_FOUND": _no_version,
     "DELTA_REPLACE_WHERE_MISMATCH": _outside_replace_where,
     "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": _constraint,

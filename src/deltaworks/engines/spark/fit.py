@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.shape import shaped
 from deltaworks.errors import SchemaMismatch
 from deltaworks.model.schema import (
     ADDED,
-    CAST,
     CHANGED,
-    WIDENED,
     Schema,
     SchemaChange,
     compare,
@@ -29,13 +29,18 @@ def frame_schema(frame: DataFrame) -> Schema:
 
 
 def fit(
-    frame: DataFrame, table: TableInfo, *, merge_schema: bool
+    frame: DataFrame,
+    table: TableInfo,
+    *,
+    merge_schema: bool,
+    columns: Sequence[str] | None = None,
 ) -> tuple[DataFrame, tuple[SchemaChange, ...]]:
-    """The rows with the table's types, and what the write would change in its schema."""
+    """The rows with the table's types, and what writing the columns would change in its schema."""
     widening = table.properties.get("delta.enableTypeWidening") == "true"
-    changes = compare(table.schema, frame_schema(frame), may_widen=widening and merge_schema)
+    written = frame if columns is None else frame.select(*[quoted(name) for name in columns])
+    changes = compare(table.schema, frame_schema(written), may_widen=widening and merge_schema)
     refuse(changes, table.location, merge_schema=merge_schema)
-    return _with_table_types(frame, table, changes), changes
+    return _with_table_types(frame, table), changes
 
 
 def refuse(changes: tuple[SchemaChange, ...], location: str, *, merge_schema: bool) -> None:
@@ -55,27 +60,17 @@ def refuse(changes: tuple[SchemaChange, ...], location: str, *, merge_schema: bo
     )
 
 
-def _with_table_types(
-    frame: DataFrame, table: TableInfo, changes: tuple[SchemaChange, ...]
-) -> DataFrame:
-    """Cast top-level columns whose values all fit the table's type."""
+def _with_table_types(frame: DataFrame, table: TableInfo) -> DataFrame:
+    """The columns that differ from the table's, with its types; nested fields go by name."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
-    grows = {_top(change.column) for change in changes if change.kind in (ADDED, WIDENED)}
-    to_cast = {_top(change.column) for change in changes if change.kind == CAST} - grows
-    if not to_cast:
-        return frame
     struct = StructType.fromJson(json.loads(table.schema.document))
-    types = {field.name.lower(): field.dataType for field in struct.fields}
-    return frame.withColumns(
-        {
-            name: F.col(quoted(name)).cast(types[name.lower()])
-            for name in frame.columns
-            if name.lower() in to_cast
-        }
-    )
-
-
-def _top(path: str) -> str:
-    return path.partition(".")[0].lower()
+    wanted = {field.name.lower(): field.dataType for field in struct.fields}
+    differing = {
+        field.name: shaped(F.col(quoted(field.name)), field.dataType, wanted[field.name.lower()])
+        for field in frame.schema.fields
+        if field.name.lower() in wanted
+        and field.dataType.simpleString() != wanted[field.name.lower()].simpleString()
+    }
+    return frame.withColumns(differing) if differing else frame

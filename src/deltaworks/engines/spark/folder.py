@@ -3,13 +3,14 @@
 A small manifest in the folder (hidden from Spark, as its name starts with `_`) says which batch
 of which writer landed last. Overwriting swaps the whole folder; a reader that opens the folder by
 name sees the old files or the new ones. Appending moves files in one by one, and the manifest
-last: a reader that follows the manifest's files sees all of a batch or none.
+last; what a batch that died left half moved is removed before the next one of its writer.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from uuid import uuid4
 
 from deltaworks.engines.spark.measure import RowCounter
 from deltaworks.errors import InputError, StorageError
-from deltaworks.model.commit import CommitInfo, SinkState, Txn
+from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, Txn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,7 +41,7 @@ class FolderWriter:
         manifest = self._manifest()
         return SinkState(
             identity=manifest["id"],
-            exists=self.folder.exists(),
+            exists=self._standing().exists(),
             txn_version=manifest["writers"].get(app_id),
         )
 
@@ -51,7 +52,7 @@ class FolderWriter:
         self._recover()
         manifest = self._manifest()
         if manifest["writers"].get(txn.app_id) == txn.version:
-            return CommitInfo(committed=False, note="this batch landed before")
+            return CommitInfo(committed=False, note=LANDED_BEFORE)
         counter = RowCounter()
         staging = self.folder.with_name(f".{self.folder.name}.deltaworks-staging")
         try:
@@ -65,7 +66,8 @@ class FolderWriter:
             if replace:
                 self._swap(staging, document)
             else:
-                self._move_in(staging, txn, document)
+                landed = manifest["writers"].get(txn.app_id, 0)
+                self._move_in(staging, txn, document, landed=landed)
         except OSError as problem:
             raise StorageError(
                 f'"{self.folder}" cannot be written: {problem.strerror or problem}',
@@ -75,8 +77,12 @@ class FolderWriter:
             shutil.rmtree(staging, ignore_errors=True)
         return CommitInfo(committed=True, rows_inserted=rows, rows_updated=0)
 
+    def _standing(self) -> Path:
+        """Where the files are: the folder, or the place a swap that was cut in two moved it to."""
+        return self._old if self._old.exists() and not self.folder.exists() else self.folder
+
     def _manifest(self) -> dict[str, Any]:
-        path = self.folder / MANIFEST
+        path = self._standing() / MANIFEST
         if not path.exists():
             return {"id": "", "writers": {}}
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -107,10 +113,10 @@ class FolderWriter:
         else:
             self._old.rename(self.folder)
 
-    def _move_in(self, staging: Path, txn: Txn, document: dict[str, Any]) -> None:
+    def _move_in(self, staging: Path, txn: Txn, document: dict[str, Any], *, landed: int) -> None:
         mark = f"batch{txn.version:08d}-{_short(txn.app_id)}-"
         self.folder.mkdir(parents=True, exist_ok=True)
-        for leftover in self.folder.rglob(f"{mark}*"):
+        for leftover in _after(landed, self.folder, _short(txn.app_id)):
             leftover.unlink()
         for path in _data_files(staging):
             target = self.folder / path.relative_to(staging).parent / f"{mark}{path.name}"
@@ -123,6 +129,13 @@ def _short(app_id: str) -> str:
     import hashlib
 
     return hashlib.sha256(app_id.encode()).hexdigest()[:8]
+
+
+def _after(landed: int, folder: Path, writer: str) -> list[Path]:
+    """Files of a writer's batches after the last one that landed: moved in, never finished."""
+    name = re.compile(rf"batch(\d+)-{writer}-.*")
+    files = [(path, name.fullmatch(path.name)) for path in folder.rglob(f"batch*-{writer}-*")]
+    return [path for path, match in files if match is not None and int(match[1]) > landed]
 
 
 def _data_files(folder: Path) -> Iterator[Path]:

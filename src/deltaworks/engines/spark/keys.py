@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from deltaworks.engines.spark.columns import column, quoted
+from deltaworks.engines.spark.columns import column, exact_json, quoted
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.errors import BatchKeyError
 
@@ -26,7 +26,7 @@ def refuse_null_keys(frame: DataFrame, keys: Sequence[str]) -> None:
         return
     count = nulls.agg(F.count(F.lit(1))).collect()[0][0]
     raise BatchKeyError(
-        f"{count:,} row{'' if count == 1 else 's'} of the batch have NULL in merge key "
+        f"{count:,} row{' has' if count == 1 else 's have'} NULL in merge key "
         f"{_named(keys)}, for example {samples[0]}",
         hint="set such rows aside with a not_null check and `on_fail: quarantine`",
         context={"samples": samples},
@@ -96,14 +96,15 @@ def refuse_ties(frame: DataFrame, keys: Sequence[str], by: str) -> tuple[DataFra
 
 
 def _fingerprint(frame: DataFrame) -> Column:
-    """A hash of the whole row; maps, which Spark does not hash, go in as JSON."""
+    """A hash of the whole row. Spark's hash skips NULLs, so where they are goes in as well."""
     from pyspark.sql import functions as F
 
     parts = []
     for field in frame.schema.fields:
         value = column(frame, field.name)
-        has_map = "map<" in field.dataType.simpleString()
-        parts.append(F.to_json(F.struct(value)) if has_map else value)
+        is_nested = "<" in field.dataType.simpleString()
+        parts.append(value.isNull())
+        parts.append(F.expr(exact_json(quoted(field.name))) if is_nested else value)
     return F.xxhash64(*parts)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.columns import literal, missing_column, quoted
@@ -17,15 +19,45 @@ if TYPE_CHECKING:
 TXN_APP = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+OPTIMIZED_FILE_SIZE = "spark.databricks.delta.optimizeWrite.binSize"
+FILE_SIZES = (
+    "spark.databricks.delta.autoCompact.maxFileSize",
+    "spark.databricks.delta.optimize.maxFileSize",
+)
+_FEATURE = "delta.feature."
 
 
-def stamped_session(spark: SparkSession, stamp: Stamp) -> SparkSession:
-    """A session of its own for one statement: Delta takes the transaction from its settings."""
-    session = spark.newSession()
-    session.conf.set(TXN_APP, stamp.txn.app_id)
-    session.conf.set(TXN_VERSION, str(stamp.txn.version))
-    session.conf.set(USER_METADATA, stamp.user_metadata)
-    return session
+def stamp_settings(stamp: Stamp) -> dict[str, str]:
+    """What a statement's commit carries: Delta takes it from the session."""
+    return {
+        TXN_APP: stamp.txn.app_id,
+        TXN_VERSION: str(stamp.txn.version),
+        USER_METADATA: stamp.user_metadata,
+    }
+
+
+def size_settings(layout: Layout) -> dict[str, str]:
+    """The wanted file size; open-source Delta has no table property for it, only settings."""
+    if layout.target_file_bytes is None:
+        return {}
+    size = str(layout.target_file_bytes)
+    return {OPTIMIZED_FILE_SIZE: f"{size}b", **dict.fromkeys(FILE_SIZES, size)}
+
+
+@contextmanager
+def set_for_one_write(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session, put back afterwards: the whole run shares it."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 def check_layout(frame: DataFrame, layout: Layout) -> None:
@@ -40,17 +72,14 @@ def check_layout(frame: DataFrame, layout: Layout) -> None:
                 raise missing_column(name, frame.columns, where=field)
 
 
-def create_sql(location: str, *, source: str, layout: Layout) -> str:
-    """The statement that makes a table together with its first rows."""
-    parts = [f"CREATE TABLE {table_sql(location)} USING delta"]
-    if layout.partition_by:
-        parts.append(f"PARTITIONED BY ({_names(layout.partition_by)})")
-    if layout.cluster_by:
-        parts.append(f"CLUSTER BY ({_names(layout.cluster_by)})")
-    if layout.properties:
-        parts.append(f"TBLPROPERTIES ({_properties(layout.properties)})")
-    parts.append(f"AS SELECT * FROM {source}")
-    return "\n".join(parts)
+def first_properties(layout: Layout) -> dict[str, str]:
+    """Properties that Delta takes together with a table's first rows; others come after them."""
+    return {k: v for k, v in layout.properties.items() if k.lower().startswith("delta.")}
+
+
+def as_asked(table: TableInfo, layout: Layout) -> TableInfo:
+    """The table with the properties it will have once the layout is applied."""
+    return replace(table, properties={**table.properties, **layout.properties})
 
 
 def _names(columns: Iterable[str]) -> str:
@@ -77,9 +106,20 @@ def refuse_other_partitions(table: TableInfo, layout: Layout, *, may_change: boo
 
 def changed_properties(table: TableInfo, layout: Layout) -> dict[str, str]:
     """Properties the pipeline asks for that the table does not have."""
-    return {
-        key: value for key, value in layout.properties.items() if table.properties.get(key) != value
-    }
+    return {k: v for k, v in layout.properties.items() if not _has_property(table, k, v)}
+
+
+def _has_property(table: TableInfo, key: str, value: str) -> bool:
+    """Delta spells its own keys in its own way, and keeps some of them in the protocol."""
+    name = key.lower()
+    if name.startswith(_FEATURE):
+        return name.removeprefix(_FEATURE) in _lower(table.features)
+    if name in ("delta.minreaderversion", "delta.minwriterversion"):
+        has = table.reader_version if "reader" in name else table.writer_version
+        return value.isdecimal() and has >= int(value)
+    if not name.startswith("delta."):
+        return table.properties.get(key) == value
+    return {k.lower(): v for k, v in table.properties.items()}.get(name) == value
 
 
 def apply_layout(spark: SparkSession, table: TableInfo, layout: Layout) -> bool:

@@ -30,7 +30,7 @@ class RowCounter:
     def rows(self) -> int | None:
         """The count; None when nothing passed here, such as a step that was optimised away."""
         if self._value is None and self._observation is not None and self._completed():
-            self._value = int(self._observation.get["rows"])
+            self._value = _counted(self._observation)
         return self._value
 
     def _completed(self) -> bool:
@@ -44,3 +44,12 @@ class RowCounter:
                 return False
             time.sleep(0.01)
         return True
+
+
+def _counted(observation: Observation) -> int | None:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return int(observation.get["rows"])
+    except Py4JJavaError:  # Spark saw that no row can come, and left the step out
+        return None

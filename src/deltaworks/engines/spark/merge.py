@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deltaworks.contracts.expression import without_target
-from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.columns import exact_json, quoted
 from deltaworks.model.schema import Schema
 from deltaworks.model.write import Upsert
 
@@ -41,7 +41,7 @@ def _differs(name: str, way: str) -> str:
     if way == NEW:
         return f"source.{column} IS NOT NULL"
     if way == AS_JSON:
-        return f"NOT (to_json(struct(target.{column})) <=> to_json(struct(source.{column})))"
+        return f"NOT ({exact_json(f'target.{column}')} <=> {exact_json(f'source.{column}')})"
     return f"NOT (target.{column} <=> source.{column})"
 
 
@@ -60,6 +60,12 @@ def inserted_columns(upsert: Upsert, batch: Sequence[str]) -> list[str]:
     """Columns an insert fills: those asked for and the keys, or all of the batch."""
     wanted = {name.lower() for name in (*upsert.insert_columns, *upsert.keys)}
     return [name for name in batch if not upsert.insert_columns or name.lower() in wanted]
+
+
+def written_columns(upsert: Upsert, batch: Sequence[str]) -> list[str]:
+    """Columns of the batch that reach the table by an update or an insert."""
+    reached = {*updated_columns(upsert, batch), *inserted_columns(upsert, batch)}
+    return [name for name in batch if name in reached]
 
 
 def update_when(upsert: Upsert, batch: Sequence[str], ways: Mapping[str, str]) -> str:

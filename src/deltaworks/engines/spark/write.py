@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from deltaworks.contracts.expression import without_target
 from deltaworks.engines.clearance import require_free
 from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.diff import DiffCounts, changed_rows, classify, count_actions
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.layout import (
     apply_layout,
+    as_asked,
     check_layout,
-    create_sql,
+    first_properties,
     refuse_other_partitions,
-    stamped_session,
+    set_for_one_write,
+    size_settings,
+    stamp_settings,
     verify_layout,
 )
-from deltaworks.engines.spark.merge import comparisons, merge_sql
+from deltaworks.engines.spark.merge import (
+    comparisons,
+    inserted_columns,
+    merge_sql,
+    written_columns,
+)
 from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.engines.spark.views import aside, is_empty, shared_view
 from deltaworks.errors import CommitUnknown, ConstraintViolated
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.schema import ADDED, WIDENED, SchemaChange
@@ -31,10 +41,11 @@ from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 NOTHING_TO_DO = "nothing to change, so no commit"
 EMPTY = "no rows, so no table was made"
+UNMATCHED_DELETES = "delete_condition without a match"
 
 
 class TableWriter:
@@ -49,23 +60,30 @@ class TableWriter:
 
     def append(self, frame: DataFrame, write: Append) -> CommitInfo:
         """Add the rows."""
-        table = self._prepare(frame, may_repartition=False)
+        table = self._standing(frame, may_repartition=False)
         if table is None:
             return self._create(frame)
-        fitted, _ = fit(frame, table, merge_schema=write.merge_schema)
-        writer = fitted.write.format("delta").mode("append").options(**self._options())
-        writer.option("mergeSchema", str(write.merge_schema).lower()).save(self.location)
-        return self._landed(table)
+        fitted, _ = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
+        table = self._set_up(table)
+        if is_empty(fitted):
+            return _nothing(table)
+        writer = self._writer(fitted).mode("append")
+        self._save(writer.option("mergeSchema", str(write.merge_schema).lower()))
+        return self._landed(table, replaced=0)
 
     def overwrite(self, frame: DataFrame, write: Overwrite) -> CommitInfo:
         """Replace the table, or what a predicate covers."""
-        table = self._prepare(frame, may_repartition=write.overwrite_schema)
+        table = self._standing(frame, may_repartition=write.overwrite_schema)
         if table is None:
             refuse_outside(frame, write.replace_where)
             return self._create(frame)
         if not write.overwrite_schema:
-            frame, _ = fit(frame, table, merge_schema=write.merge_schema)
-        writer = frame.write.format("delta").mode("overwrite").options(**self._options())
+            asked = as_asked(table, self.layout)
+            frame, _ = fit(frame, asked, merge_schema=write.merge_schema)
+        table = self._set_up(table)
+        if not write.overwrite_schema and self._replaces_nothing(frame, write.replace_where):
+            return _nothing(table)
+        writer = self._writer(frame).mode("overwrite")
         if write.overwrite_schema:
             partitions = self.layout.partition_by or table.partition_columns
             writer = writer.option("overwriteSchema", "true").partitionBy(*partitions)
@@ -73,16 +91,28 @@ class TableWriter:
             writer = writer.option("mergeSchema", "true")
         if write.replace_where:
             writer = writer.option("replaceWhere", write.replace_where)
-        writer.save(self.location)
+        self._save(writer)
         return self._landed(table, replaced=None if write.replace_where else table.rows)
+
+    def _replaces_nothing(self, frame: DataFrame, condition: str) -> bool:
+        """Whether no rows come and none would go."""
+        stands = SparkEngine(self.spark).read(self.location)
+        covered = stands.filter(condition) if condition else stands
+        return covered.isEmpty() and is_empty(frame)
 
     def upsert(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
         """Merge so many rows by key; what would change nothing is not written."""
-        table = self._prepare(frame, may_repartition=False)
+        table = self._standing(frame, may_repartition=False)
         if table is None:
-            return self._create(without_deletes(frame, write))
-        fitted, changes = fit(frame, table, merge_schema=write.merge_schema)
+            return self._first_upsert(frame, write, rows=rows)
+        fitted, changes = fit(
+            frame,
+            as_asked(table, self.layout),
+            merge_schema=write.merge_schema,
+            columns=written_columns(write, frame.columns),
+        )
         with diffed(self.spark, fitted, table, write) as (classified, counts):
+            table = self._set_up(table)
             if not counts.changes and not grows(changes):
                 return CommitInfo(
                     committed=False,
@@ -91,7 +121,7 @@ class TableWriter:
                     rows_updated=0,
                     rows_deleted=0,
                     rows_unchanged=counts.unchanged,
-                    rows_dropped=_ignored(counts),
+                    rows_dropped=_ignored(counts.ignored),
                     note=NOTHING_TO_DO,
                 )
             # a row that joins twice, a new column and rows to be deleted by their absence
@@ -99,6 +129,13 @@ class TableWriter:
             whole = counts.rows != rows or grows(changes) or write.delete_missing
             source = fitted if whole else changed_rows(classified)
             return self._merge(source, fitted, table, write, counts)
+
+    def _first_upsert(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
+        """Make the table from the rows that an upsert of an empty one would insert."""
+        info = self._create(first_rows(frame, write))
+        if not write.delete_condition or info.rows_inserted is None:
+            return info
+        return replace(info, rows_dropped=_ignored(rows - info.rows_inserted))
 
     def _merge(
         self,
@@ -109,7 +146,8 @@ class TableWriter:
         counts: DiffCounts,
     ) -> CommitInfo:
         ways = comparisons(table.schema, frame_schema(fitted))
-        with shared_view(rows) as view:
+        settings = {**stamp_settings(self.stamp), **size_settings(self.layout)}
+        with shared_view(rows) as view, set_for_one_write(self.spark, settings):
             statement = merge_sql(
                 write,
                 table=table_sql(self.location),
@@ -117,7 +155,7 @@ class TableWriter:
                 batch=fitted.columns,
                 ways=ways,
             )
-            answer = stamped_session(self.spark, self.stamp).sql(statement).collect()
+            answer = self.spark.sql(statement).collect()
         commit = self._own_commit()
         if not answer or commit is None:
             return CommitInfo(committed=False, version=table.version, note=NOTHING_TO_DO)
@@ -130,36 +168,40 @@ class TableWriter:
             rows_updated=merged["num_updated_rows"],
             rows_deleted=merged["num_deleted_rows"],
             rows_unchanged=counts.unchanged,
-            rows_dropped=_ignored(counts),
+            rows_dropped=_ignored(counts.ignored),
         )
 
-    def _prepare(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
-        """The table as it stands, its layout brought to what is asked."""
+    def _standing(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
+        """The table as it stands; what it is asked to become is looked at, not yet done."""
         check_layout(frame, self.layout)
         table = self.log.info(self.location)
-        if table is None:
-            return None
-        refuse_other_partitions(table, self.layout, may_change=may_repartition)
-        if apply_layout(self.spark, table, self.layout):
-            return self.log.info(self.location)
+        if table is not None:
+            refuse_other_partitions(table, self.layout, may_change=may_repartition)
         return table
+
+    def _set_up(self, table: TableInfo) -> TableInfo:
+        """Bring the table to what is asked, once nothing is left to refuse."""
+        return self._table() if apply_layout(self.spark, table, self.layout) else table
 
     def _create(self, frame: DataFrame) -> CommitInfo:
         """Make the table with its first rows in one commit."""
         require_free(self.location)
-        if frame.isEmpty():
+        if is_empty(frame):
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
-        with shared_view(frame) as view:
-            statement = create_sql(self.location, source=view, layout=self.layout)
-            stamped_session(self.spark, self.stamp).sql(statement)
+        writer = self._writer(frame).mode("error").options(**first_properties(self.layout))
+        self._save(writer.partitionBy(*self.layout.partition_by))
         return self._landed(None)
 
-    def _options(self) -> dict[str, str]:
-        return {
-            "txnAppId": self.stamp.txn.app_id,
-            "txnVersion": str(self.stamp.txn.version),
-            "userMetadata": self.stamp.user_metadata,
-        }
+    def _writer(self, frame: DataFrame) -> DataFrameWriter:
+        return frame.write.format("delta").options(
+            txnAppId=self.stamp.txn.app_id,
+            txnVersion=str(self.stamp.txn.version),
+            userMetadata=self.stamp.user_metadata,
+        )
+
+    def _save(self, writer: DataFrameWriter) -> None:
+        with set_for_one_write(self.spark, size_settings(self.layout)):
+            writer.save(self.location)
 
     def _landed(self, before: TableInfo | None, *, replaced: int | None = None) -> CommitInfo:
         commit = self._own_commit()
@@ -169,15 +211,13 @@ class TableWriter:
                     f'"{self.location}" was written, but its commit cannot be found',
                     hint="run it again: a batch that landed is found and not written twice",
                 )
-            return CommitInfo(
-                committed=False, version=before.version, rows_inserted=0, note=NOTHING_TO_DO
-            )
+            return _nothing(before)
         self._settle(commit.version)
         deleted = commit.metrics.get("numDeletedRows", replaced)
         return CommitInfo(
             committed=True,
             version=commit.version,
-            rows_inserted=_number(commit.metrics.get("numOutputRows")),
+            rows_inserted=_rows_added(commit),
             rows_updated=0,
             rows_deleted=0 if before is None else _number(deleted),
             rows_unchanged=0,
@@ -188,17 +228,19 @@ class TableWriter:
         if self.log.transaction(self.location, self.stamp.txn.app_id) != self.stamp.txn.version:
             return None
         wanted = parse_user_metadata(self.stamp.user_metadata)
-        for record in self.log.history(self.location, limit=20):
-            if record.user_metadata == wanted:
-                return record
-        return None
+        records = self.log.history(self.location, limit=20)
+        ours = [record for record in records if record.user_metadata == wanted]
+        return ours[-1] if ours else None  # an automatic compaction may carry the note as well
 
     def _settle(self, version: int) -> None:
         """Make the commit durable, then see that the table is what was asked for."""
         fsync_commit(self.location, version)
+        verify_layout(self.spark, self._set_up(self._table()), self.layout)
+
+    def _table(self) -> TableInfo:
         table = self.log.info(self.location)
-        if table is not None:
-            verify_layout(self.spark, table, self.layout)
+        assert table is not None
+        return table
 
 
 def grows(changes: tuple[SchemaChange, ...]) -> bool:
@@ -212,6 +254,21 @@ def without_deletes(frame: DataFrame, write: Upsert) -> DataFrame:
         return frame
     condition = without_target(write.delete_condition)
     return frame.alias("source").filter(f"NOT coalesce({condition}, false)")
+
+
+def first_rows(frame: DataFrame, write: Upsert) -> DataFrame:
+    """A table's first rows: the columns it is to have, with values where an insert gives them."""
+    from pyspark.sql import functions as F
+
+    rows = without_deletes(frame, write)
+    filled = inserted_columns(write, frame.columns)
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    return rows.select(
+        *[
+            F.col(quoted(name)) if name in filled else F.lit(None).cast(types[name]).alias(name)
+            for name in written_columns(write, frame.columns)
+        ]
+    )
 
 
 @contextmanager
@@ -228,22 +285,12 @@ def diffed(
         classified.unpersist()
 
 
-@contextmanager
-def shared_view(frame: DataFrame) -> Iterator[str]:
-    """A name under which other sessions of this JVM see the frame, cache included."""
-    name = f"deltaworks_{uuid4().hex}"
-    frame.createGlobalTempView(name)
-    try:
-        yield f"global_temp.{name}"
-    finally:
-        frame.sparkSession.catalog.dropGlobalTempView(name)
-
-
 def refuse_outside(frame: DataFrame, condition: str) -> None:
     """A table is made by rows that its own replace_where covers."""
     if not condition:
         return
-    outside = sample_rows(frame.filter(f"NOT coalesce(({condition}\n), false)"), most=1)
+    with aside(frame) as rows:
+        outside = sample_rows(rows.filter(f"NOT coalesce(({condition}\n), false)"), most=1)
     if outside:
         raise ConstraintViolated(
             f"a row lies outside replace_where ({condition}): {outside[0]}",
@@ -251,8 +298,28 @@ def refuse_outside(frame: DataFrame, condition: str) -> None:
         )
 
 
-def _ignored(counts: DiffCounts) -> dict[str, int]:
-    return {"delete_condition without a match": counts.ignored} if counts.ignored else {}
+def _nothing(table: TableInfo) -> CommitInfo:
+    return CommitInfo(
+        committed=False,
+        version=table.version,
+        rows_inserted=0,
+        rows_updated=0,
+        rows_deleted=0,
+        rows_unchanged=0,
+        note=NOTHING_TO_DO,
+    )
+
+
+def _ignored(rows: int) -> dict[str, int]:
+    return {UNMATCHED_DELETES: rows} if rows else {}
+
+
+def _rows_added(commit: CommitRecord) -> int | None:
+    """Rows the commit wrote, but for those it only carried over from files it had to rewrite."""
+    no_files = 0 if commit.metrics.get("numFiles") == "0" else None
+    written = _number(commit.metrics.get("numOutputRows", no_files))
+    copied = _number(commit.metrics.get("numCopiedRows", 0))
+    return None if written is None or copied is None else written - copied
 
 
 def _number(value: object) -> int | None:

@@ -1,0 +1,71 @@
+"""Plug-ins by kind and type, and what they are run with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Plugin
+from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
+from tests.conformance.examples import EXAMPLES, Example
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLUGINS = [(kind, name) for kind in PACKAGES for name in plugin_types(kind)]
+each_plugin = pytest.mark.parametrize(
+    ("kind", "name"), PLUGINS, ids=[f"{kind}-{name}" for kind, name in PLUGINS]
+)
+
+
+def each_of(kind: str) -> pytest.MarkDecorator:
+    """Every plug-in of a kind."""
+    return pytest.mark.parametrize("name", plugin_types(kind))
+
+
+def plugin_class(kind: str, name: str) -> type[Plugin]:
+    found = find_plugin(kind, name)
+    assert found is not None
+    return found
+
+
+def example(kind: str, name: str) -> Example:
+    assert (kind, name) in EXAMPLES, f"add {(kind, name)} to tests/conformance/examples.py"
+    return EXAMPLES[kind, name]
+
+
+def made(kind: str, type_name: str, **more: Any) -> Any:
+    """The plug-in with its example's options."""
+    return plugin_class(kind, type_name).model_validate(
+        {**example(kind, type_name).options, **more}
+    )
+
+
+def context(spark: SparkSession, root: Path) -> RunContext:
+    site = Site(root=root, warehouse=str(root / "warehouse"))
+    return RunContext(site=site, spark=spark, run_id="run", now=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+class Jobs:
+    """How many Spark jobs were started."""
+
+    count = 0
+
+
+@contextmanager
+def counted_jobs(spark: SparkSession) -> Iterator[Jobs]:
+    """Count the Spark jobs that the body starts."""
+    group, jobs, context = uuid4().hex, Jobs(), spark.sparkContext
+    context.setJobGroup(group, "conformance")
+    try:
+        yield jobs
+        jobs.count = len(context.statusTracker().getJobIdsForGroup(group))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]

@@ -1,0 +1,66 @@
+"""What every source does: say what it would read without an engine, then read exactly that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.conformance.examples import COLUMNS, NULLS, SOME
+from tests.conformance.stage import context, counted_jobs, each_of, example, made
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+each_source = each_of("source")
+
+
+@each_source
+def test_reading_looks_at_metadata_only_until_rows_are_asked_for(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """One job may look at a CSV's header or a Parquet footer, a few at a Delta log."""
+    example("source", name).prepare(tmp_path, SOME)
+    ctx, source = context(spark, tmp_path), made("source", name)
+    bounds = source.bounds(ctx.site, None)
+    with counted_jobs(spark) as jobs:
+        frame = source.read(ctx, bounds)
+    assert jobs.count <= example("source", name).metadata_jobs
+    assert tuple(frame.columns) == COLUMNS
+    assert frame.count() == len(SOME)
+
+
+@each_source
+def test_nulls_are_read_as_nulls(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    example("source", name).prepare(tmp_path, NULLS)
+    ctx, source = context(spark, tmp_path), made("source", name)
+    rows = source.read(ctx, source.bounds(ctx.site, None)).collect()
+    missing = sorted(
+        (row["id"] is None, row["name"] is None, row["amount"] is None) for row in rows
+    )
+    assert missing == [(False, True, True), (True, False, False)]
+
+
+@each_source
+def test_no_rows_are_an_empty_frame_with_its_columns(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    example("source", name).prepare(tmp_path, ())
+    ctx, source = context(spark, tmp_path), made("source", name)
+    frame = source.read(ctx, source.bounds(ctx.site, None))
+    assert (tuple(frame.columns), frame.count()) == (COLUMNS, 0)
+
+
+@each_source
+def test_bounds_hold_until_the_data_changes(name: str, tmp_path: Path) -> None:
+    from deltaworks.contracts.context import Site
+
+    site = Site(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
+    example("source", name).prepare(tmp_path, SOME)
+    source = made("source", name)
+    bounds = source.bounds(site, None)
+    assert bounds == source.bounds(site, None)
+    assert source.still_there(site, bounds) == ""
+    assert source.rows(site, bounds) in (len(SOME), None)
+    for path in sorted(tmp_path.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert source.still_there(site, bounds) != ""

@@ -1,0 +1,210 @@
+"""What the documentation shows is what happens: every example is run, every table compared."""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deltaworks import errors
+from deltaworks.config.project import load_project
+from tests.workbench import run_cli
+from tools.reference import PAGE, with_reference
+
+pytestmark = pytest.mark.spark
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/cli.md", "docs/pipeline-files.md", "docs/errors.md", "ARCHITECTURE.md")
+FENCE = re.compile(
+    r"(?P<mark><!-- not run here: [^>]+ -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+RUN_BY_OTHERS = ("make ",)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A fenced block of a page."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    skipped: bool
+
+
+def examples(page: str) -> list[Example]:
+    content = (ROOT / page).read_text(encoding="utf-8")
+    return [
+        Example(
+            page=page,
+            line=content.count("\n", 0, match.start()) + 1,
+            language=match["language"],
+            text=match["text"],
+            skipped=match["mark"] is not None,
+        )
+        for match in FENCE.finditer(content)
+    ]
+
+
+def of_language(page: str, language: str) -> list[Example]:
+    return [e for e in examples(page) if e.language == language and not e.skipped]
+
+
+def write_file(example: Example, folder: Path) -> Path:
+    """The file a yaml block is: its first line names it."""
+    match = re.match(r"# (?P<name>[\w/]+\.yaml)\n", example.text)
+    assert match, f"{example.page}:{example.line} must begin with the file's name"
+    path = folder / match["name"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(example.text, encoding="utf-8")
+    return path
+
+
+def newest_run() -> str:
+    return str(run_cli("runs", "list", "--json").json["runs"][0]["run_id"])
+
+
+def run_shell(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line of a bash block as the user would type it."""
+    for line in example.text.splitlines():
+        words = [word.strip('"') for word in line.partition(" #")[0].split()]
+        if words[0] == "cd":
+            monkeypatch.chdir(words[1])
+            continue
+        assert words[0] == "deltaworks", f"{example.page}:{example.line}: {line}"
+        arguments = [newest_run() if word == "RUN_ID" else word for word in words[1:]]
+        answer = run_cli(*arguments)
+        assert answer.code == 0, f"{line}\n{answer.stdout}{answer.stderr}"
+
+
+def run_python(example: Example) -> None:
+    exec(compile(example.text, f"{example.page}:{example.line}", "exec"), {})  # noqa: S102
+
+
+def test_every_block_is_of_a_language_the_tests_know() -> None:
+    known = {"bash", "yaml", "python", "text"}
+    found = [example for page in PAGES for example in examples(page)]
+    assert [f"{e.page}:{e.line}" for e in found if e.language not in known] == []
+    skipped = [line for e in found if e.skipped for line in e.text.splitlines()]
+    assert [line for line in skipped if not line.startswith(RUN_BY_OTHERS)] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/cli.md"])
+def test_every_command_and_program_of_the_page_works_in_order(
+    page: str,
+    bench: object,  # noqa: ARG001 - the JVM must be up
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for example in examples(page):
+        if example.skipped:
+            continue
+        if example.language == "bash":
+            run_shell(example, monkeypatch)
+        elif example.language == "yaml":
+            write_file(example, Path.cwd())
+            assert run_cli("run", "orders").code == 0
+        elif example.language == "python":
+            run_python(example)
+
+
+def test_the_readmes_pipeline_is_the_one_init_writes(tmp_path: Path) -> None:
+    run_cli("init", str(tmp_path))
+    written = (tmp_path / "pipelines" / "orders.yaml").read_text(encoding="utf-8")
+    shown = of_language("README.md", "yaml")[0].text.partition("\n")[2]
+    assert re.sub(r" +# .*", "", shown) == written
+
+
+def test_every_file_of_the_page_on_files_is_valid(tmp_path: Path) -> None:
+    for example in of_language(PAGE.relative_to(ROOT).as_posix(), "yaml"):
+        write_file(example, tmp_path)
+    config = load_project(tmp_path, environ={})
+    assert config.name == "shop"
+    assert load_project(tmp_path, environ={}, profile="big").engine.master == "local[8]"
+    answer = run_cli("validate", "--project", str(tmp_path))
+    assert (answer.code, answer.stderr) == (0, "")
+
+
+def test_the_options_on_the_page_are_the_plugins_own() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_reference(page), "run: .venv/bin/python tools/reference.py"
+
+
+def error_classes() -> list[type[errors.DeltaworksError]]:
+    return [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.DeltaworksError)
+    ]
+
+
+def test_every_error_code_is_documented_with_its_exit_code() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    wanted = {f"| `{error.code}` | {error.exit_code} |" for error in error_classes()}
+    assert sorted(row for row in wanted if row not in page) == []
+    codes = {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    assert sorted(code for code in codes if f"\n| {code} |" not in page) == []
+
+
+def test_every_code_of_a_problem_is_documented() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    problems = page.partition("## Problems in files")[2]
+    source = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("config", "pipeline")
+        for path in (ROOT / "src" / "deltaworks" / folder).glob("*.py")
+    )
+    named = set(re.findall(r'code="(\w+)"', source))
+    named |= set(re.findall(r'problem\([^"]*?, "(\w+)"', source, re.DOTALL))
+    assert {"yaml", "cycle", "unknown_type", "reserved"} <= named
+    assert sorted(code for code in named if f"| `{code}` |" not in problems) == []
+
+
+def test_the_example_screens_are_real_ones() -> None:
+    kept = "".join(
+        path.read_text(encoding="utf-8")
+        for path in sorted((Path(__file__).parent / "mistakes").glob("*.txt"))
+    )
+    shown = of_language("docs/errors.md", "text")
+    assert shown
+    assert [e.text for e in shown if e.text not in kept] == []
+
+
+def test_every_layer_and_package_is_in_the_architecture() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "deltaworks"
+    folders = [p.name for p in package.iterdir() if p.is_dir() and (p / "__init__.py").exists()]
+    modules = [p.stem for p in package.glob("*.py") if not p.stem.startswith("__")]
+    assert sorted(name for name in (*folders, *modules) if f"`{name}`" not in page) == []
+    places = re.findall(r"`?\b((?:\w+/)+\w+\.py)\b", page)
+    known = {p.relative_to(package).as_posix() for p in package.rglob("*.py")}
+    known |= {p.relative_to(ROOT).as_posix() for p in (ROOT / "tools").glob("*.py")}
+    assert sorted(p for p in places if p not in known | {"transforms/sample.py"}) == []
+
+
+def test_the_example_plugin_is_a_whole_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltaworks.contracts.registry import _only_plugin
+
+    module = types.ModuleType("deltaworks.transforms.sample")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(of_language("ARCHITECTURE.md", "python")[0].text, module.__dict__)  # noqa: S102
+    plugin = _only_plugin(module, "transform")
+    assert plugin.plugin_type() == "sample"
+    assert plugin.model_validate({"share": 0.5}).document() == {"type": "sample", "share": 0.5}
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for page in (*PAGES, "CONTRIBUTING.md"):
+        content = (ROOT / page).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", content):
+            if not ((ROOT / page).parent / target).exists():
+                broken.append(f"{page}: {target}")
+    assert broken == []

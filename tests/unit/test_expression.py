@@ -1,0 +1,139 @@
+"""SQL fragments of a file: one expression each, with no way out of the place they are put."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltaworks.contracts.expression import (
+    columns_of,
+    expression_problem,
+    tables_of,
+    without_target,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x) OR (1=1",
+        "x) or true -- ",
+        "(x",
+        "x]",
+        "array(1, 2",
+        "x = '",
+        'x = "open',
+        "`x",
+        "a /* open",
+        "a; drop table t",
+        "a;",
+        ";",
+        "",
+        "   ",
+        "-- only a comment",
+        "select 1",
+        "drop table t",
+        "delete from t",
+        "insert into t values (1)",
+        "create table t (a int)",
+        "alter table t drop column a",
+        "a = 1 union select 2",
+        "truncate table t",
+        "amount as x",
+        "a b",
+        "a, b",
+    ],
+)
+def test_what_is_not_one_expression_is_refused(text: str) -> None:
+    assert expression_problem(text) != ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "amount >= 0",
+        "true",
+        "a",
+        "`odd name; with) signs` = 1",
+        "x = 'it''s; (fine'",
+        "x = 'say \\'yes\\''",
+        "name rlike '^[A-Z]\\\\d+$'",
+        "exists(items, i -> i.price > 0)",
+        "transform(xs, (x, i) -> x + i)[0] = 1",
+        "cast(a as decimal(12, 2)) between 0 and 10",
+        "a is null or a in (1, 2, 3)",
+        "case when a then 1 else 2 end = 1",
+        "map('a', 1)['a'] = 1",
+        "interval 1 day < b - a",
+        "a <=> b",
+        "a /* why */ > 0",
+        "a > 0 -- why",
+        "source.updated_at > target.updated_at",
+        "date'2026-01-01' <= day",
+        "count(*) over (partition by id order by at desc) = 1",
+        "exists (select 1)",
+        "payload:customer.id is not null",
+        "größe > 0",
+    ],
+)
+def test_what_spark_takes_for_an_expression_is_accepted(text: str) -> None:
+    assert expression_problem(text) == ""
+
+
+def test_a_statement_that_hides_in_a_string_is_only_text() -> None:
+    assert expression_problem("name = '); drop table t; --'") == ""
+
+
+def test_the_message_shows_what_was_written() -> None:
+    assert expression_problem("x) OR (1=1") == '"x) OR (1=1" closes ")" that was not opened'
+    assert "quote or comment that is not closed" in expression_problem("x = 'a")
+
+
+def test_columns_come_with_their_qualifier() -> None:
+    assert columns_of("source.ts > target.ts and amount > 0") == (
+        ("source", "ts"),
+        ("target", "ts"),
+        ("", "amount"),
+    )
+    assert columns_of("this is not sql (") == ()
+
+
+def test_without_a_match_the_targets_columns_are_null() -> None:
+    assert without_target("source.gone OR target.old > 1") == "source.gone OR NULL > 1"
+    assert without_target("coalesce(TARGET.a, 0) = 0") == "COALESCE(NULL, 0) = 0"
+
+
+@pytest.mark.parametrize(
+    ("query", "tables"),
+    [
+        ("select * from input", ("input",)),
+        ("select * from a join b using (id)", ("a", "b")),
+        ("with a as (select * from input) select * from a", ("input",)),
+        ("select * from input where id in (select id from other)", ("input", "other")),
+        ("select * from input lateral view explode(xs) t as x", ("input",)),
+        ("select * from range(5)", ()),
+        ("select 1", ()),
+        ("select * from a union all select * from b", ("a", "b")),
+        ("select * from `odd name`", ("odd name",)),
+    ],
+)
+def test_a_query_tells_what_it_reads(query: str, tables: tuple[str, ...]) -> None:
+    assert tables_of(query) == tables
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select * from shop.orders", '"shop.orders" is outside the pipeline'),
+        ("select * from delta.`/tmp/x`", "is outside the pipeline"),
+        ("drop table a", "one SELECT query is wanted"),
+        ("select 1; select 2", "one SELECT query is wanted"),
+        ("insert into a select 1", "one SELECT query is wanted"),
+        ("create table a as select 1", "one SELECT query is wanted"),
+        ("", "one SELECT query is wanted"),
+        ("select * from (", "the query cannot be parsed"),
+    ],
+)
+def test_a_query_that_reaches_outside_or_is_none_is_refused(query: str, words: str) -> None:
+    with pytest.raises(ValueError, match=".") as caught:
+        tables_of(query)
+    assert words in str(caught.value)

@@ -1,0 +1,216 @@
+"""The ledger: what events amount to, and that two runs cannot write the same one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.errors import CommitConflict, DamagedTable, GuardError, StorageError
+from deltaworks.model.batch import FILES, Bounds, FileStamp
+from deltaworks.model.commit import CommitInfo, Txn
+from deltaworks.runtime.ledger import (
+    ABANDONED,
+    DONE,
+    PLANNED,
+    BatchEntry,
+    Ledger,
+    LedgerState,
+    SinkEntry,
+    replay,
+)
+
+AT = datetime(2026, 1, 2, 10, tzinfo=UTC)
+SINK = SinkEntry(name="delta", app_id="app", identity="table", txn_found=None)
+BOUNDS = Bounds(kind=FILES, identity="/d/*.csv", files=(FileStamp("/d/1.csv", 5, 6),))
+
+
+def entry(n: int, **fields: Any) -> BatchEntry:
+    known: dict[str, Any] = {
+        "batch_id": None,
+        "run_id": f"run-{n}",
+        "spec": "spec",
+        "generation": 0,
+        "state": PLANNED,
+        "bounds": {"source": BOUNDS},
+        "sinks": (SINK,),
+        "at": AT,
+    }
+    return BatchEntry(n=n, **{**known, **fields})
+
+
+def ledger(tmp_path: Path, pipeline: str = "orders", project: str = "shop") -> Ledger:
+    return Ledger.open(str(tmp_path), project=project, pipeline=pipeline)
+
+
+def landed(version: int) -> dict[str, CommitInfo]:
+    return {"delta": CommitInfo(committed=True, version=version)}
+
+
+def test_a_ledger_that_was_never_written_is_empty_and_stays_unmade(tmp_path: Path) -> None:
+    state = ledger(tmp_path).state()
+    assert (state, state.next_batch, state.unfinished) == (LedgerState(), 1, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_planned_is_read_back_to_the_last_field(tmp_path: Path) -> None:
+    planned = entry(1, batch_id="monday", generation=2, replaces=True)
+    ledger(tmp_path).planned(planned, LedgerState())
+    state = ledger(tmp_path).state()
+    assert state.unfinished == replace(planned, first_event=1)
+    assert (state.generation, state.events, state.next_batch) == (2, 1, 2)
+
+
+def test_a_batch_goes_from_planned_to_done(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    state = book.planned(entry(1), book.state())
+    later = AT + timedelta(minutes=5)
+    book.done(entry(1), state, landed(4), later)
+    state = ledger(tmp_path).state()
+    assert state.unfinished is None
+    done = state.done()[0]
+    assert (done.state, done.at, done.sinks[0].version) == (DONE, later, 4)
+    assert (done.sinks[0].landed, done.sinks[0].committed) == (True, True)
+
+
+def test_an_abandoned_batch_keeps_its_number(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    state = book.planned(entry(1), book.state())
+    state = book.abandoned(entry(1), state, AT)
+    assert (state.unfinished, state.next_batch, state.events) == (None, 2, 2)
+    read = ledger(tmp_path).state()
+    assert (read.batches[0].state, read.next_batch, read.done()) == (ABANDONED, 2, ())
+
+
+def test_what_is_kept_in_memory_equals_what_is_read_back(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    state = book.state()
+    for n in (1, 2, 3):
+        state = book.planned(entry(n), state)
+        state = book.done(entry(n), state, landed(n), AT)
+    read = ledger(tmp_path).state()
+    assert (read.events, read.generation, read.next_batch) == (6, 0, 4)
+    assert [b.n for b in state.batches] == [b.n for b in read.batches] == [1, 2, 3]
+    assert {b.state for b in (*state.batches, *read.batches)} == {DONE}
+
+
+def test_pipelines_and_projects_do_not_see_each_other(tmp_path: Path) -> None:
+    ledger(tmp_path).planned(entry(1), LedgerState())
+    assert ledger(tmp_path, pipeline="other").state() == LedgerState()
+    assert ledger(tmp_path, project="other").state() == LedgerState()
+
+
+def test_a_second_driver_gets_no_second_batch_of_one_number(tmp_path: Path) -> None:
+    first, second = ledger(tmp_path), ledger(tmp_path)
+    first.planned(entry(1), first.state())
+    seen_by_both = (first.state(), second.state())
+    first.done(entry(1), seen_by_both[0], landed(0), AT)
+    with pytest.raises(GuardError, match='another run of pipeline "orders"'):
+        second.abandoned(entry(1), seen_by_both[1], AT)
+    assert [b.state for b in ledger(tmp_path).state().batches] == [DONE]
+
+
+def test_two_pipelines_may_write_the_ledger_at_once(tmp_path: Path) -> None:
+    one, two = ledger(tmp_path, pipeline="one"), ledger(tmp_path, pipeline="two")
+    states = one.state(), two.state()
+    one.planned(entry(1), states[0])
+    two.planned(entry(1), states[1])
+    assert ledger(tmp_path, pipeline="one").state().next_batch == 2
+    assert ledger(tmp_path, pipeline="two").state().next_batch == 2
+
+
+def test_a_writers_name_is_its_ledgers_its_projects_and_its_own(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    book.planned(entry(1), LedgerState())
+    table_id = book.table.table_id
+    assert book.app_id("delta", 3) == f"deltaworks:{table_id}:shop:orders:delta:3"
+
+
+def row(event: int, kind: str, batch: int, **fields: Any) -> dict[str, Any]:
+    detail = {"sources": {}, "sinks": [], "replaces": False} if kind == PLANNED else {}
+    known = {
+        "event": event,
+        "kind": kind,
+        "batch": batch,
+        "batch_id": None,
+        "run_id": "r",
+        "spec": "s",
+        "generation": 0,
+        "at": AT,
+        "detail": json.dumps(detail),
+    }
+    return {**known, **fields}
+
+
+def test_only_batches_of_the_last_generation_count_as_done() -> None:
+    state = replay(
+        [
+            row(1, PLANNED, 1),
+            row(2, DONE, 1),
+            row(3, PLANNED, 2, generation=1),
+            row(4, DONE, 2, generation=1),
+        ]
+    )
+    assert [b.n for b in state.done()] == [2]
+    assert (state.generation, state.next_batch) == (1, 3)
+
+
+def test_kinds_of_events_that_a_later_release_writes_harm_nobody() -> None:
+    state = replay([row(1, PLANNED, 1), row(2, DONE, 1), row(3, "undone", 1), row(4, "x", 9)])
+    assert (state.events, state.done(), state.unfinished) == (4, (), None)
+
+
+def test_an_event_table_refuses_a_transaction_twice(tmp_path: Path) -> None:
+    schema = event_schema([("name", "text"), ("n", "number")])
+    one, two = (EventTable(f"{tmp_path}/events", schema) for _ in range(2))
+    one.append({"name": "a", "n": 1}, txn=Txn("app", 1))
+    assert [r["name"] for r in two.read()] == ["a"]
+    one.append({"name": "b", "n": 2}, txn=Txn("app", 2))
+    with pytest.raises(CommitConflict):
+        two.append({"name": "c", "n": 2}, txn=Txn("app", 2))
+    assert sorted(r["name"] for r in two.read()) == ["a", "b"]
+
+
+def test_event_tables_without_a_transaction_take_everybody(tmp_path: Path) -> None:
+    schema = event_schema([("name", "text")])
+    one, two = (EventTable(f"{tmp_path}/events", schema) for _ in range(2))
+    one.append({"name": "a"})
+    two.append({"name": "b"})
+    one.append({"name": "c"})
+    assert sorted(r["name"] for r in one.read()) == ["a", "b", "c"]
+    assert [r["name"] for r in one.read(name="b")] == ["b"]
+
+
+def test_many_small_files_are_joined_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 3)
+    table = EventTable(f"{tmp_path}/events", event_schema([("n", "number")]))
+    for n in range(5):
+        table.append({"n": n})
+    table.compact()
+    assert sorted(r["n"] for r in table.read()) == [0, 1, 2, 3, 4]
+    assert sorted(r["n"] for r in EventTable(f"{tmp_path}/events", table.schema).read()) == [
+        *range(5)
+    ]
+
+
+def test_a_damaged_ledger_is_named_and_not_taken_for_empty(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    book.planned(entry(1), LedgerState())
+    (tmp_path / "_deltaworks/batches/_delta_log/00000000000000000001.json").write_text("")
+    with pytest.raises(DamagedTable, match="commit 1 is an empty file"):
+        ledger(tmp_path).state()
+
+
+def test_a_full_disk_is_told_before_delta_rs_panics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltaworks.engines.deltars.events._LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(StorageError, match="no space left"):
+        ledger(tmp_path).planned(entry(1), LedgerState())

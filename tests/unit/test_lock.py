@@ -1,0 +1,191 @@
+"""Locks that end with their owner, and the JVM that may outlive it for a moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deltaworks.errors import GuardError, StorageError
+from deltaworks.runtime.lock import locked, pipeline_lock, table_lock
+
+HOLD = """
+import sys
+from pathlib import Path
+from deltaworks.runtime.lock import locked
+with locked([Path(p) for p in sys.argv[1:]], wait_seconds=5, notify=print):
+    print("mine", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def other_process(*paths: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds locks until it is told to end."""
+    command = [sys.executable, "-c", HOLD, *map(str, paths)]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "mine\n"
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        if child.stdin is not None:
+            child.stdin.close()
+
+
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+def test_a_second_process_waits_then_gives_up_naming_the_owner(tmp_path: Path) -> None:
+    path, said = tmp_path / ".orders.lock", list[str]()
+    with other_process(path) as owner, pytest.raises(GuardError) as caught:
+        start = time.monotonic()
+        with locked([path], wait_seconds=0.3, notify=said.append):
+            pass
+    assert time.monotonic() - start >= 0.3
+    name = f"process {owner.pid} on {socket.gethostname()}"
+    assert said == [f"waiting for {name} to finish"]
+    assert caught.value.message == f'"orders" is in use by {name}'
+    assert "gave up after 0.3 s" in caught.value.hint
+    assert caught.value.exit_code == 5
+
+
+def test_who_waits_gets_the_lock_when_the_owner_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with other_process(path) as owner:
+        assert owner.stdin is not None
+        timer = threading.Timer(0.3, owner.stdin.close)
+        timer.start()
+        with locked([path], wait_seconds=10, notify=silent):
+            pass
+        timer.join()
+
+
+def test_a_killed_owner_keeps_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with other_process(path) as owner:
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+        with locked([path], wait_seconds=0, notify=silent):
+            assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+def test_several_locks_are_taken_in_one_order_and_once_each(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.lock", tmp_path / "b.lock"
+    with locked([b, a, b], wait_seconds=0, notify=silent) as held:
+        assert len(held._handles) == 2
+        assert [Path(handle.name) for handle in held._handles] == [a, b]
+
+
+def test_when_one_of_several_is_taken_the_others_are_let_go(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.lock", tmp_path / "b.lock"
+    with other_process(b):
+        with (
+            pytest.raises(GuardError, match='"b" is in use'),
+            locked([a, b], wait_seconds=0, notify=silent),
+        ):
+            pass
+        with locked([a], wait_seconds=0, notify=silent):
+            pass
+
+
+def leave_jvm(path: Path, pid: int, started: float, *, host: str = "") -> None:
+    """What a dead owner leaves behind: its own names, and those of its JVM."""
+    owner = {"host": host or socket.gethostname(), "pid": 1, "started": 1.0, "jvm": [pid, started]}
+    path.write_text(json.dumps(owner))
+
+
+@contextmanager
+def sleeper(seconds: float) -> Iterator[psutil.Process]:
+    child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+    threading.Thread(target=child.wait, daemon=True).start()
+    try:
+        yield psutil.Process(child.pid)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_dead_owners_jvm_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with sleeper(0.6) as jvm:
+        leave_jvm(path, jvm.pid, jvm.create_time())
+        with locked([path], wait_seconds=10, notify=silent):
+            assert not jvm.is_running()
+
+
+def test_a_jvm_that_does_not_end_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with sleeper(30) as jvm:
+        leave_jvm(path, jvm.pid, jvm.create_time())
+        with (
+            pytest.raises(GuardError, match="still at work") as caught,
+            locked([path], wait_seconds=0.2, notify=silent),
+        ):
+            pass
+        assert caught.value.hint.endswith(f"kill {jvm.pid}")
+
+
+def test_another_process_with_the_jvms_number_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with sleeper(30) as stranger:
+        leave_jvm(path, stranger.pid, stranger.create_time() - 100)
+        with locked([path], wait_seconds=0, notify=silent):
+            pass
+
+
+def test_a_jvm_of_another_machine_is_not_looked_for_here(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    leave_jvm(path, os.getpid(), psutil.Process().create_time(), host="elsewhere")
+    with locked([path], wait_seconds=0, notify=silent):
+        pass
+
+
+def test_the_jvm_is_written_into_every_lock(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.lock", tmp_path / "b.lock"]
+    with locked(paths, wait_seconds=0, notify=silent) as held:
+        held.name_jvm(7, 1.5)
+        assert [json.loads(path.read_text())["jvm"] for path in paths] == [[7, 1.5], [7, 1.5]]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '"words"'])
+def test_a_torn_lock_file_stops_nobody(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.lock"
+    path.write_text(content)
+    with locked([path], wait_seconds=0, notify=silent):
+        pass
+
+
+def test_a_lock_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(StorageError, match="cannot be made"),
+        locked([tmp_path / "file" / "a.lock"], wait_seconds=0, notify=silent),
+    ):
+        pass
+
+
+def test_a_table_has_one_lock_by_whatever_path_it_is_reached(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert table_lock(f"{tmp_path}/link") == table_lock(f"{tmp_path}/real")
+    assert table_lock(f"{tmp_path}/real").parent == tmp_path
+
+
+def test_a_pipelines_lock_lies_in_the_warehouse() -> None:
+    assert str(pipeline_lock("/lake", "orders")) == "/lake/_deltaworks/locks/orders.lock"

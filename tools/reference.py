@@ -1,0 +1,78 @@
+"""Write the options of every plug-in into docs/pipeline-files.md, from the plug-ins themselves."""
+
+from __future__ import annotations
+
+import re
+import types
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "pipeline-files.md"
+_SECTION = re.compile(r"(?<=<!-- reference -->\n).*(?=<!-- /reference -->)", re.DOTALL)
+_WORDS = {str: "text", bool: "true or false", int: "whole number", float: "number"}
+
+
+def reference() -> str:
+    """A table of options for every plug-in, kind by kind."""
+    parts = []
+    for kind in PACKAGES:
+        for name in plugin_types(kind):
+            plugin = find_plugin(kind, name)
+            if plugin is not None:
+                parts.append(f"### {kind} `{name}`\n\n{plugin.__doc__}\n\n{_table(plugin)}")
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def with_reference(page: str) -> str:
+    """The page with its reference as the plug-ins are now."""
+    return _SECTION.sub(lambda _: reference(), page)
+
+
+def _table(model: type[BaseModel], prefix: str = "") -> str:
+    rows = "" if prefix else "| option | value | default | |\n|---|---|---|---|\n"
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        default = "required" if field.is_required() else _default(field.get_default())
+        cells = (f"`{key}`", _kind(field.annotation), default, field.description or "")
+        rows += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+        nested = _nested(field.annotation)
+        if nested is not None:
+            rows += _table(nested, f"{key}.")
+    return rows
+
+
+def _default(value: Any) -> str:
+    if value is None or value in ("", (), {}) or not isinstance(value, str | bool | int):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _kind(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in arguments)
+    if origin in (Union, types.UnionType):
+        return _kind(next(part for part in arguments if part is not type(None)))
+    if origin is tuple:
+        return "list" if _nested(annotation) else "list of names"
+    if origin is dict:
+        return "map"
+    if hasattr(annotation, "__metadata__"):
+        return _kind(arguments[0])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "map"
+    return _WORDS.get(annotation, "text")
+
+
+def _nested(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and get_origin(annotation) is None:
+        return annotation if issubclass(annotation, BaseModel) else None
+    return next((found for part in get_args(annotation) if (found := _nested(part))), None)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_reference(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
