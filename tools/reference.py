@@ -61,9 +61,7 @@ def _kind(annotation: Any) -> str:
         return "list" if _nested(annotation) else "list of names"
     if origin is dict:
         return "map"
-    if hasattr(annotation, "__metadata__"):
-        return _kind(arguments[0])
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if _nested(annotation):
         return "map"
     return _WORDS.get(annotation, "text")
 

@@ -70,6 +70,7 @@ class Project:
         self._clock = clock or SystemClock()
         self._bus = Bus(listeners)
         self._starter = SparkStarter(config, own=spark, notify=notify)
+        self._brought = spark is not None
 
     @classmethod
     def open(
@@ -103,7 +104,7 @@ class Project:
 
     def close(self) -> None:
         """Stop Spark, if this project started it."""
-        if self._starter.started:
+        if self._starter.started and not self._brought:
             from deltaworks.engines.spark.session import stop_session
 
             stop_session(self._starter.shared())

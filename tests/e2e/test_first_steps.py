@@ -24,6 +24,7 @@ def same_in_code(name: str = "orders") -> Pipeline:
     """What `init` writes as a file."""
     return Pipeline.build(
         name,
+        description="Orders of one day, newest version of each.",
         extract=CsvSource(path="data/orders_2026-01-01.csv"),
         transform=[
             CastTransform(

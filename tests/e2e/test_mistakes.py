@@ -24,6 +24,7 @@ transform:
 """
 CSV = 'extract: {type: csv, path: "data/orders.csv"}\n'
 APPEND = "load: {type: delta, table: orders}\n"
+ONLY_NL = "load: {type: delta, table: orders, mode: overwrite, replace_where: country = 'NL'}\n"
 UPSERT = "load: {type: delta, table: orders, mode: upsert, merge_keys: [order_id]}\n"
 
 
@@ -83,8 +84,7 @@ def not_a_table(bench: Workbench) -> None:
 # The first line of a file is `pipeline: orders`; what stands here begins on line 2.
 MISTAKES = {
     "unknown_key": Mistake(
-        pipeline=CSV
-        + "load: {type: delta, table: orders, mode: upsert, merge_key: [order_id]}\n",
+        pipeline=CSV + "load: {type: delta, table: orders, mode: upsert, merge_key: [order_id]}\n",
         exit_code=2,
         says=("pipelines/orders.yaml:3", '"merge_key"', '"merge_keys"'),
     ),
@@ -113,7 +113,7 @@ MISTAKES = {
             'extract: {type: csv, path: "data/orders.csv", heder: true}\n'
             "transform:\n"
             "  - {type: casst, columns: {order_id: bigint}}\n"
-            "  - {type: filter, condition: \"amount > ${var:least}\"}\n"
+            '  - {type: filter, condition: "amount > ${var:least}"}\n'
             "checks:\n"
             "  - {type: not_null, columns: [order_id], on_fail: quarantin}\n"
             "load: {type: delta, table: orders, mode: upsert}\n"
@@ -233,16 +233,12 @@ MISTAKES = {
         says=('+ "vat" double', '+ "note" string', "merge_schema: true"),
     ),
     "replace_where_violated": Mistake(
-        pipeline=CSV
-        + TYPED
-        + 'load: {type: delta, table: orders, mode: overwrite, replace_where: "country = \'NL\'"}\n',
+        pipeline=CSV + TYPED + ONLY_NL,
         exit_code=1,
         says=("pipelines/orders.yaml:8", "replace_where", "country = 'NL'", "DE"),
     ),
     "replace_where_violated_by_a_first_batch": Mistake(
-        pipeline=CSV
-        + TYPED
-        + 'load: {type: delta, table: new, mode: overwrite, replace_where: "country = \'NL\'"}\n',
+        pipeline=CSV + TYPED + ONLY_NL.replace("orders", "new"),
         exit_code=1,
         says=("pipelines/orders.yaml:8", "replace_where", "country = 'NL'", "DE"),
     ),

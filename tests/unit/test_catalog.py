@@ -78,8 +78,7 @@ def test_a_path_inside_a_tables_folder_is_found_too(desk: Workbench) -> None:
 
 
 def test_a_table_may_not_lie_inside_one_that_is_only_read(desk: Workbench) -> None:
-    desk.pipeline("inner", "extract: {type: delta, table: a}\n"
-                  "load: {type: delta, table: a.b}\n")
+    desk.pipeline("inner", "extract: {type: delta, table: a}\nload: {type: delta, table: a.b}\n")
     assert [p.code for p in problems(desk)] == ["nested_table"]
 
 

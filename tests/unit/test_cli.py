@@ -58,7 +58,11 @@ def test_the_list_above_is_every_command() -> None:
 
 def _commands(help_text: str) -> list[str]:
     _, _, listed = help_text.partition("Commands:\n")
-    return [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2:3] != " "]
+    return [
+        line.split()[0]
+        for line in listed.splitlines()
+        if line.startswith("  ") and line[2:3] != " "
+    ]
 
 
 def test_the_version_is_the_packages() -> None:
@@ -140,10 +144,7 @@ def test_debug_shows_the_traceback_and_its_cause(capsys: pytest.CaptureFixture[s
     import typer
 
     with pytest.raises(typer.Exit), answering(as_json=False, debug=True):
-        try:
-            raise KeyError("inner")
-        except KeyError as cause:
-            raise DeltaworksError("outer") from cause
+        raise DeltaworksError("outer") from KeyError("inner")
     told = capsys.readouterr().err
     assert "Traceback" in told
     assert "KeyError: 'inner'" in told
@@ -228,7 +229,7 @@ def test_a_file_outside_any_project_is_validated_too(tmp_path: Path) -> None:
 def test_a_file_finds_its_own_project_wherever_the_user_stands(
     desk: Workbench, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = desk.pipeline("p", 'extract: {type: csv, path: a}\nload: {type: delta, path: out}\n')
+    file = desk.pipeline("p", "extract: {type: csv, path: a}\nload: {type: delta, path: out}\n")
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert run_cli("validate", str(file)).code == 0
     for target in (str(file), str(file.with_suffix(".json"))):

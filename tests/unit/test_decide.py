@@ -224,5 +224,5 @@ class TestFinishOnly:
         self, change: dict[str, str], words: str
     ) -> None:
         with pytest.raises(GuardError, match=words) as caught:
-            only_finish([CUT], **change)  # type: ignore[arg-type]
+            only_finish([CUT], **change)
         assert "deltaworks runs abandon r" in caught.value.hint

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from deltaworks.contracts.expression import (
@@ -134,6 +136,5 @@ def test_a_query_tells_what_it_reads(query: str, tables: tuple[str, ...]) -> Non
     ],
 )
 def test_a_query_that_reaches_outside_or_is_none_is_refused(query: str, words: str) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=re.escape(words)):
         tables_of(query)
-    assert words in str(caught.value)

@@ -53,10 +53,13 @@ def silent(_: str) -> None:
 
 def test_a_second_process_waits_then_gives_up_naming_the_owner(tmp_path: Path) -> None:
     path, said = tmp_path / ".orders.lock", list[str]()
-    with other_process(path) as owner, pytest.raises(GuardError) as caught:
-        start = time.monotonic()
-        with locked([path], wait_seconds=0.3, notify=said.append):
-            pass
+    start = time.monotonic()
+    with (
+        other_process(path) as owner,
+        pytest.raises(GuardError) as caught,
+        locked([path], wait_seconds=0.3, notify=said.append),
+    ):
+        pass
     assert time.monotonic() - start >= 0.3
     name = f"process {owner.pid} on {socket.gethostname()}"
     assert said == [f"waiting for {name} to finish"]

@@ -34,8 +34,7 @@ def sink(tmp_path: Path, fields: str) -> Problem:
     ("fields", "line", "path", "message", "hint"),
     [
         (
-            "table: t\nmode: upsert\nmerge_keys: id\nduplicates:\n  kep: newest\n  keep: newest\n"
-            "  by: ts\n",
+            "table: t\nmode: upsert\nmerge_keys: k\nduplicates:\n  kep: 1\n  by: a\n  keep: oldest\n",
             9,
             "load.duplicates.kep",
             'unknown key "kep"',
@@ -92,7 +91,7 @@ def sink(tmp_path: Path, fields: str) -> Problem:
             "",
         ),
         ("table: t\nmode: upsert\n", 3, "load", 'mode "upsert" needs "merge_keys"', ""),
-        ("table: a__quarantine\n", 3, "load", 'kept for quarantine tables', ""),
+        ("table: a__quarantine\n", 3, "load", "kept for quarantine tables", ""),
         ("table: a b\n", 3, "load", '"a b" is not a table name', ""),
         ("table: t\npath: x\n", 3, "load", 'say either "table" or "path"', ""),
     ],

@@ -95,7 +95,7 @@ def test_an_unknown_profile_gets_the_right_one(tmp_path: Path) -> None:
 
 def test_a_profile_that_is_not_a_map_is_refused(tmp_path: Path) -> None:
     error = refusal(tmp_path, "project: a\nwarehouse: w\nprofiles: {prod: fast}\n", profile="prod")
-    assert 'profiles.prod' in error.problems[0].path
+    assert "profiles.prod" in error.problems[0].path
     assert "must be a map" in error.problems[0].message
 
 

@@ -14,7 +14,7 @@ from deltaworks.model.results import error_document
 from deltaworks.version import __version__
 
 # Typer brings a click of its own and has no public name for this class, only for one below it.
-_UsageError = typer.BadParameter.__bases__[0]
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="deltaworks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
+from deltaworks.contracts.plugin import Plugin
 from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
@@ -46,6 +47,7 @@ class _Builder:
         )
 
     def stages(self) -> tuple[Stage, ...]:
+        self._refuse_contradictions()
         self._refuse_twins()
         applies = self._applies()
         verifies = self._verifies()
@@ -59,6 +61,19 @@ class _Builder:
             result.append(stage)
             result.extend(check for check in verifies if check.inputs[0] == stage.name)
         return (*result, *loads)
+
+    def _refuse_contradictions(self) -> None:
+        """Fields that exclude each other; a file's were reported already, code's were not."""
+        pipeline = self.pipeline
+        plugins: list[Plugin] = [
+            *pipeline.extract.values(),
+            *pipeline.transform,
+            *pipeline.checks,
+            *pipeline.load,
+        ]
+        for plugin in plugins:
+            for message in plugin.problems():
+                self.problem((), "wrong_value", f"{plugin.plugin_type()}: {message}")
 
     def _refuse_twins(self) -> None:
         given = [*self.pipeline.extract, *(s.name for s in self.pipeline.transform if s.name)]

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.pipeline.stages import Stage
 
+_DATA = {"value", "record", "path"}
+"""What the context of an error holds when a value, a row or a file of a source is at fault."""
+
 
 @contextmanager
 def step_boundary(stage: Stage, file: str) -> Iterator[None]:
@@ -24,6 +27,7 @@ def step_boundary(stage: Stage, file: str) -> Iterator[None]:
 
 def _named(error: DeltaworksError, stage: Stage, file: str) -> DeltaworksError:
     error.context.setdefault("step", stage.name)
-    if isinstance(error, InputError) and stage.kind != "extract":
+    is_in_data = isinstance(error, InputError) and bool(_DATA & error.context.keys())
+    if is_in_data and stage.kind != "extract":
         return error  # the fault lies in the data, read late; the step's line would mislead
     return error.at(file, stage.line)

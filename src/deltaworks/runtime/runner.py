@@ -131,7 +131,7 @@ class _Run:
     def _result(self, error: DeltaworksError | None, duration_s: float) -> RunResult:
         status = FAILED if error else SKIPPED if self.skipped else SUCCEEDED
         return RunResult(
-            run_id=self.run_name.run_id,
+            run_id=self.run_name.run_id if self.recorded else None,  # else nobody could look it up
             pipeline=self.name,
             status=status,
             started_at=self.run_name.now.isoformat(),

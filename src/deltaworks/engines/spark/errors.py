@@ -214,9 +214,13 @@ def _values(text: str) -> str:
 
 def _rule(text: str) -> str:
     """A rule without the parentheses that Delta puts around all of it."""
-    inner = text[1:-1]
-    is_wrapped = text.startswith("(") and text.endswith(")") and inner.find(")") >= inner.find("(")
-    return inner if is_wrapped else text
+    depth, closes_at = 0, -1
+    for i, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            closes_at = i
+            break
+    return text[1:-1] if text.startswith("(") and closes_at == len(text) - 1 else text
 
 
 def _constraint(cause: Cause) -> ConstraintViolated:
@@ -278,11 +282,11 @@ def _no_log_folder(cause: Cause) -> StorageError:
     )
 
 
-def _folder_in_use(cause: Cause) -> TableNotFound:
+def _made_meanwhile(cause: Cause) -> CommitConflict:
     location = _bare(cause.parameters.get("relationName", "")).removeprefix("delta.")
-    return TableNotFound(
-        f'"{location}" is not a Delta table, and the folder is not empty',
-        hint="choose another place for the table, or move those files away first",
+    return CommitConflict(
+        f'another writer made "{location}" at the same time',
+        hint="run it again; Deltaworks goes on where it stopped",
     )
 
 
@@ -301,7 +305,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "MALFORMED_CSV_RECORD": _bad_record,
     "DELTA_METADATA_MISMATCH": _schema,
     "DELTA_FAILED_TO_MERGE_FIELDS": _schema,
-    "TABLE_OR_VIEW_ALREADY_EXISTS": _folder_in_use,
+    "TABLE_OR_VIEW_ALREADY_EXISTS": _made_meanwhile,
     "PATH_NOT_FOUND": _no_table,
     "DELTA_MISSING_DELTA_TABLE": _no_table,
     "DELTA_TABLE_NOT_FOUND": _no_table,

@@ -1,0 +1,109 @@
+"""P3: a batch whose keys are NULL or repeated is refused with samples, or the file says who wins."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltaworks.errors import BatchKeyError, SpecError
+from tests.tables.loader import Loader
+from tests.workbench import Workbench
+
+NEWEST = {"duplicates": {"keep": "newest", "by": "ts"}}
+OLDEST = {"duplicates": {"keep": "oldest", "by": "ts"}}
+
+
+def test_upsert_refuses_null_keys_and_shows_them(loader: Loader) -> None:
+    rows = "(1, 'a', 'x'), (2, null, 'y'), (3, null, 'z') AS t(id, k, v)"
+    with pytest.raises(BatchKeyError, match=r'2 rows have NULL in merge key "id", "k"') as caught:
+        loader.upsert(rows, merge_keys=["id", "k"])
+    assert '{"id":2,"k":null,"v":"y"}' in str(caught.value.context["samples"])
+    assert "not_null" in caught.value.hint
+    assert not loader.path.exists()
+
+
+def test_null_keys_are_refused_even_when_duplicates_may_win(loader: Loader) -> None:
+    with pytest.raises(BatchKeyError, match="1 row has NULL"):
+        loader.upsert("(null, 1), (1, 1) AS t(id, ts)", **NEWEST)
+
+
+def test_upsert_refuses_duplicate_keys_and_shows_them(loader: Loader) -> None:
+    rows = "(1, 'a'), (1, 'b'), (2, 'c') AS t(id, v)"
+    with pytest.raises(
+        BatchKeyError, match=r"1 merge key .*more than once: \{\"id\":1\}"
+    ) as caught:
+        loader.upsert(rows)
+    assert "duplicates: {keep: newest" in caught.value.hint
+    assert not loader.path.exists()
+
+
+def test_the_newest_or_the_oldest_row_wins(loader: Loader) -> None:
+    rows = "(1, 'a', 1), (1, 'b', 3), (1, 'c', 2), (2, 'd', null), (2, 'e', 0) AS t(id, v, ts)"
+    info = loader.upsert(rows, **NEWEST)
+    assert loader.rows() == [(1, "b", 3), (2, "e", 0)]
+    assert info.rows_dropped == {"duplicates": 3}
+    planned = loader.plan(rows, mode="upsert", merge_keys="id", **OLDEST)
+    assert (planned.rows_to_update, planned.rows_unchanged, planned.rows_to_drop) == (1, 1, 3)
+    loader.upsert(rows, **OLDEST)
+    assert loader.rows() == [(1, "a", 1), (2, "e", 0)]
+
+
+def test_rows_equal_in_all_columns_collapse(loader: Loader) -> None:
+    rows = (
+        "SELECT 1 AS id, 5 AS ts, map('k', array(1, null)) AS m UNION ALL "
+        "SELECT 1, 5, map('k', array(1, null))"
+    )
+    info = loader.upsert(rows, **NEWEST)
+    assert (info.rows_inserted, info.rows_dropped) == (1, {"duplicates": 1})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("'x', null", "null, 'x'"),
+        ("array('x', null), 1", "array(null, 'x'), 1"),
+        ("named_struct('p', 1, 'q', null), 1", "named_struct('p', null, 'q', 1), 1"),
+        (
+            "map('k', timestamp'2026-01-01 00:00:00.000001'), 1",
+            "map('k', timestamp'2026-01-01 00:00:00.000002'), 1",
+        ),
+    ],
+    ids=["null", "array", "struct", "map"],
+)
+def test_a_tie_between_different_rows_is_refused(loader: Loader, one: str, other: str) -> None:
+    rows = f"SELECT 1 AS id, 5 AS ts, t.* FROM VALUES ({one}), ({other}) AS t(a, b)"
+    with pytest.raises(BatchKeyError, match='different rows with the same "ts"') as caught:
+        loader.upsert(rows, **NEWEST)
+    assert '{"id":1}' in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("options", "column"),
+    [
+        ({"merge_keys": ["idd"]}, "idd"),
+        ({"merge_keys": ["s.x"]}, "s.x"),
+        ({"update_columns": ["vv"]}, "vv"),
+        ({"insert_columns": ["vv"]}, "vv"),
+        ({"duplicates": {"keep": "newest", "by": "tss"}}, "tss"),
+    ],
+)
+def test_a_column_the_batch_does_not_have_is_named(
+    loader: Loader, options: dict[str, object], column: str
+) -> None:
+    rows = "SELECT 1 AS id, 'a' AS v, 5 AS ts, named_struct('x', 1) AS s"
+    with pytest.raises(SpecError, match=f'names column "{column}"'):
+        loader.upsert(rows, **options)
+
+
+def test_a_refused_batch_leaves_the_table_at_its_version(bench: Workbench) -> None:
+    bench.write("in.csv", "id,v\n1,a\n")
+    bench.pipeline(
+        "p",
+        "extract: {type: csv, path: in.csv}\n"
+        "load: {type: delta, table: t, mode: upsert, merge_keys: id}\n",
+    )
+    bench.run("p")
+    for rows, words in (("1,b\n1,c\n", "more than once"), (",b\n", "NULL in merge key")):
+        bench.write("in.csv", f"id,v\n{rows}")
+        failed = bench.fail("p")
+        assert (failed.code, bench.version("t")) == (1, 0)
+        assert words in failed.stderr

@@ -1,0 +1,132 @@
+"""Spark's and Delta's errors in our words; what no pipeline provokes is translated here."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltaworks.engines.spark.errors import _BY_CONDITION, Cause, _rule, _values, translate
+from deltaworks.errors import (
+    CommitConflict,
+    ConstraintViolated,
+    DamagedTable,
+    DeltaworksError,
+    EngineError,
+    InputError,
+    SchemaMismatch,
+    SpecError,
+    StorageError,
+    TableNotFound,
+    UnsupportedOperation,
+    VersionNotFound,
+)
+
+SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
+
+
+@pytest.mark.parametrize(
+    ("condition", "parameters", "kind", "message"),
+    [
+        (
+            "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+            {"objectName": "`contry`", "proposal": "`country`, `id`"},
+            SpecError,
+            'column "contry" does not exist',
+        ),
+        (
+            "UNRESOLVED_ROUTINE",
+            {"routineName": "`uper`"},
+            SpecError,
+            'there is no function "uper"',
+        ),
+        (
+            "CAST_INVALID_INPUT",
+            {"expression": "'x'", "targetType": '"DOUBLE"'},
+            InputError,
+            "the value 'x' is not double",
+        ),
+        ("MALFORMED_CSV_RECORD", {"badRecord": "a,b,c"}, InputError, "a row cannot be read: a,b,c"),
+        (
+            "TABLE_OR_VIEW_ALREADY_EXISTS",
+            {"relationName": "`delta`.`/lake/t`"},
+            CommitConflict,
+            'another writer made "/lake/t" at the same time',
+        ),
+        (
+            "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+            {"constraintName": "positive", "expression": "(a > 0)", "values": " - a : -1"},
+            ConstraintViolated,
+            'a row breaks constraint "positive" of the table (a > 0): a = -1',
+        ),
+        (
+            "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+            {"constraintName": "EXPRESSION(a)", "expression": "a = 1", "values": " - a : 2"},
+            ConstraintViolated,
+            "a row lies outside replace_where (a = 1): a = 2",
+        ),
+        (
+            "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            {"columnName": "id"},
+            ConstraintViolated,
+            'column "id" of the table takes no NULL, and a row has one',
+        ),
+        (
+            "DELTA_CANNOT_CREATE_LOG_PATH",
+            {"path": "/lake/t"},
+            StorageError,
+            '"/lake/t" cannot be written',
+        ),
+        ("DELTA_FAILED_TO_MERGE_FIELDS", {}, SchemaMismatch, "Something is wrong."),
+        ("DELTA_MISSING_DELTA_TABLE", {}, TableNotFound, "Something is wrong."),
+        ("DELTA_VERSION_NOT_FOUND", {}, VersionNotFound, "Something is wrong."),
+        ("DELTA_VERSIONS_NOT_CONTIGUOUS", {}, DamagedTable, "Something is wrong."),
+        ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", {}, UnsupportedOperation, "Something is wrong."),
+    ],
+)
+def test_a_condition_becomes_an_error_of_ours(
+    condition: str, parameters: dict[str, str], kind: type[DeltaworksError], message: str
+) -> None:
+    error = _BY_CONDITION[condition](Cause(condition, parameters, message=SPARKS))
+    assert (type(error), error.message) == (kind, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "/lake/t/part-1.parquet (No space left on device)",
+            'no space left on device: "/lake/t/part-1.parquet"',
+        ),
+        ("No space left on device", "no space left on device"),
+        ("mkdir of file:/lake/t: Permission denied", 'permission denied: "/lake/t"'),
+        ("Read-only file system", "read-only file system"),
+    ],
+)
+def test_trouble_with_the_disk_is_known_by_its_words(text: str, message: str) -> None:
+    error = translate(OSError(text))
+    assert (type(error), error.message, error.exit_code) == (StorageError, message, 4)
+    assert error.hint.endswith("nothing was committed")
+
+
+def test_what_nobody_knows_is_one_line_and_points_to_the_log() -> None:
+    error = translate(RuntimeError("first line\nsecond line"))
+    assert (type(error), error.message) == (EngineError, "first line")
+    assert "log" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("rule", "bare"),
+    [
+        ("(a > 0)", "a > 0"),
+        ("((a) AND (b))", "(a) AND (b)"),
+        ("(a) AND (b)", "(a) AND (b)"),
+        ("((a)) OR (b)", "((a)) OR (b)"),
+        ("a > 0", "a > 0"),
+        ("", ""),
+    ],
+)
+def test_only_parentheses_around_all_of_a_rule_are_taken_off(rule: str, bare: str) -> None:
+    assert _rule(rule) == bare
+
+
+def test_values_read_as_in_a_rule() -> None:
+    assert _values("\n - a : -1\n - b : x : y\n") == "a = -1, b = x : y"
