@@ -21,7 +21,7 @@ import psutil
 from bench.worker import find_case
 
 SIDES = ("ours", "plain")
-WARM_UP_ROUNDS = 2
+WARM_UP_ROUNDS = 3
 
 
 @dataclass(frozen=True)

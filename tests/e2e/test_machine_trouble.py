@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -176,6 +177,41 @@ def wait_for(log: Path, words: str, child: subprocess.Popen[str]) -> None:
         assert child.poll() is None, log.read_text(encoding="utf-8")
         assert time.monotonic() < end, log.read_text(encoding="utf-8")
         time.sleep(0.1)
+
+
+def still_there(session: int) -> list[str]:
+    """What lives on of a child and all it started."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline", "status"]):
+        try:
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline())[:80])
+        except (ProcessLookupError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+@pytest.mark.parametrize("seconds", [0.2, 2.0])
+def test_ctrl_c_while_spark_starts_leaves_no_java_behind(desk: Workbench, seconds: float) -> None:
+    seed(desk)
+    said = desk.root / "said.txt"
+    with said.open("w", encoding="utf-8") as stderr:
+        child = subprocess.Popen(
+            [*DELTAWORKS, "run", "orders"],
+            cwd=desk.root,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+        wait_for(said, "starting Spark", child)
+        time.sleep(seconds)
+        os.killpg(child.pid, signal.SIGINT)
+        assert child.wait(timeout=60) == 130
+    assert "Traceback" not in said.read_text(encoding="utf-8")
+    end = time.monotonic() + 10
+    while still_there(child.pid) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert still_there(child.pid) == []
 
 
 def test_ctrl_c_stops_spark_cleanly_and_a_rerun_works(bench: Workbench) -> None:

@@ -1,4 +1,4 @@
-"""P3: a batch whose keys are NULL or repeated is refused with samples, or the file says who wins."""
+"""P3: a batch with NULL or repeated keys is refused with samples, or the file says who wins."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ batches = st.lists(
         max_size=5,
     ),
     min_size=2,
-    max_size=3,
+    max_size=2,
 )
 
 

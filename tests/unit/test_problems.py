@@ -11,6 +11,7 @@ from deltaworks.config.interpolate import Names
 from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.parse import read_pipeline
 
+UPSERT = "table: t\nmode: upsert\nmerge_keys: id\n"
 GOOD = "extract: {type: csv, path: a.csv}\n"
 
 
@@ -34,7 +35,7 @@ def sink(tmp_path: Path, fields: str) -> Problem:
     ("fields", "line", "path", "message", "hint"),
     [
         (
-            "table: t\nmode: upsert\nmerge_keys: k\nduplicates:\n  kep: 1\n  by: a\n  keep: oldest\n",
+            UPSERT + "duplicates:\n  kep: 1\n  by: a\n  keep: oldest\n",
             9,
             "load.duplicates.kep",
             'unknown key "kep"',

@@ -269,6 +269,14 @@ def _no_version(cause: Cause) -> VersionNotFound:
     return VersionNotFound(cause.first_line)
 
 
+def _too_old(cause: Cause) -> VersionNotFound:
+    return VersionNotFound(
+        cause.first_line,
+        hint="the files of older versions may be removed at any time; to keep them longer, "
+        "set the table's property delta.deletedFileRetentionDuration",
+    )
+
+
 def _damaged(cause: Cause) -> DamagedTable:
     return DamagedTable(
         cause.first_line, hint="nothing was written; restore the log before you run again"
@@ -311,6 +319,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "DELTA_TABLE_NOT_FOUND": _no_table,
     "DELTA_TABLE_ONLY_OPERATION": _no_table,
     "DELTA_VERSION_NOT_FOUND": _no_version,
+    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": _too_old,
     "DELTA_REPLACE_WHERE_MISMATCH": _outside_replace_where,
     "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": _constraint,
     "DELTA_NOT_NULL_CONSTRAINT_VIOLATED": _not_null,

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+import psutil
 
 from deltaworks.engines.spark.confs import command_line_conf
 from deltaworks.errors import EngineError, StorageError
@@ -42,6 +44,7 @@ def launch(
 
     end_jvm()
     _silence_py4j()
+    others = _children()
     with _open_log(log_file) as log, _environment(environment), _own_interrupts():
         start = log.tell()
         try:
@@ -56,6 +59,24 @@ def launch(
                 hint=hint,
                 context={"log_file": str(log_file)},
             ) from error
+        except BaseException:
+            _end_half_started(_children() - others)
+            raise
+
+
+def _children() -> set[psutil.Process]:
+    return set(psutil.Process().children())
+
+
+def _end_half_started(started: set[psutil.Process]) -> None:
+    """End a JVM whose start was interrupted: it would wait forever for a Python that is gone."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    for process in started:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def end_jvm() -> None:
