@@ -32,7 +32,8 @@ def file_bounds(pattern: str, *, written: str) -> Bounds:
 
 def _files(pattern: str, written: str) -> list[str]:
     if glob.has_magic(pattern) and not os.path.lexists(pattern):
-        found = [name for hit in glob.glob(pattern, recursive=True) for name in _below(hit)]
+        hits = [hit for hit in glob.glob(pattern, recursive=True) if _visible(Path(hit).name)]
+        found = [name for hit in hits for name in _below(hit)]
         if not found:
             raise InputError(
                 f'no file matches "{written}"',
@@ -41,6 +42,11 @@ def _files(pattern: str, written: str) -> list[str]:
         return list(dict.fromkeys(found))
     if not os.path.lexists(pattern):
         raise InputError(f'"{written}" does not exist', hint=_nearby(pattern))
+    if not _visible(Path(pattern).name):
+        raise InputError(
+            f'"{written}" begins with "_" or ".", and Spark passes over such names',
+            hint="give it another name",
+        )
     found = list(_below(pattern))
     if not found:
         raise InputError(

@@ -51,6 +51,8 @@ class Attempt:
 
     def make(self, ctx: RunContext, landed: frozenset[str]) -> dict[str, CommitInfo]:
         """Evaluate the batch and land it where it has not landed; frees what it kept."""
+        from deltaworks.engines.spark.session import cancel_work
+
         keeper = Keeper()
         walker = Walker(
             self.plan,
@@ -66,6 +68,9 @@ class Attempt:
             return self._land(walked, ctx, keeper, landed)
         except DeltaworksError as error:
             raise walker.explained(error) from error.__cause__
+        except KeyboardInterrupt:
+            cancel_work(ctx.spark)
+            raise
         finally:
             keeper.release()
 

@@ -22,7 +22,17 @@ def step_boundary(stage: Stage, file: str) -> Iterator[None]:
     except DeltaworksError as error:
         raise _named(error, stage, file) from error.__cause__
     except Exception as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
         raise _named(translate(error), stage, file) from error
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether an error came up only while a step was cleaning up after Ctrl-C."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__context__
+    return cause is not None
 
 
 def _named(error: DeltaworksError, stage: Stage, file: str) -> DeltaworksError:

@@ -31,6 +31,8 @@ def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
 
 def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
+    from deltaworks.engines.spark.session import cancel_work
+
     config = place.config
     ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=plan.pipeline.name)
     bounds = take_bounds(plan, place.site, ledger.state())
@@ -51,6 +53,9 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
         return _explained(plan, walked, outputs, bounds)
     except DeltaworksError as error:
         raise walker.explained(error) from error.__cause__
+    except KeyboardInterrupt:
+        cancel_work(ctx.spark)
+        raise
     finally:
         keeper.release()
 

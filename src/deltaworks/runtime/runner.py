@@ -247,7 +247,7 @@ class _Run:
         self, entry: BatchEntry, state: LedgerState, landed: frozenset[str], locks: LockSet
     ) -> LedgerState:
         """Evaluate a batch once, land it, and say so in the ledger."""
-        from deltaworks.engines.spark.session import cancel_work, jvm_process
+        from deltaworks.engines.spark.session import jvm_process
 
         attempt = Attempt.at(
             entry,
@@ -266,9 +266,6 @@ class _Run:
         except DeltaworksError:
             if not attempt.may_have_landed and not landed:
                 self._give_up(entry, state)  # so the next run starts clean
-            raise
-        except KeyboardInterrupt:
-            cancel_work(ctx.spark)
             raise
         finally:
             self.batches.append(attempt.result)

@@ -85,7 +85,7 @@ class CsvSource(FileSource):
             "nullValue": self.null_value,
             "multiLine": str(self.multiline).lower(),
             "enforceSchema": "true",
-            "columnPruning": "false",  # or a bad cell in a column nobody reads goes unseen
+            "columnPruning": "false",  # or a row of too few cells goes unseen
             **self.options,
         }
 

@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 _HADOOP = "spark.hadoop."
+_CANCEL_TRIES = 3
 
 
 def start_session(
@@ -108,10 +110,16 @@ def jvm_process(spark: SparkSession) -> tuple[int, float] | None:
 
 def cancel_work(spark: SparkSession) -> None:
     """Cancel everything the session's Spark is doing, for the moment after Ctrl-C."""
+    from py4j.protocol import Py4JError
+
     if _jvm_of(spark) is None:
         spark.interruptAll()
-    else:
-        spark.sparkContext.cancelAllJobs()
+        return
+    for _ in range(_CANCEL_TRIES):
+        # Ctrl-C breaks py4j's connection, and the first call on a new one may get no answer.
+        with suppress(Py4JError):
+            spark.sparkContext.cancelAllJobs()
+            return
 
 
 def stop_session(spark: SparkSession) -> None:
