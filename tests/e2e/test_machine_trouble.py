@@ -106,7 +106,9 @@ def test_a_warehouse_that_may_not_be_written_is_named_before_spark_starts(
         answer = in_child(bench, *command)
     finally:
         warehouse.chmod(0o755)
-    assert_screen("no_permission_in_the_warehouse", "deltaworks run orders", answer, bench.root)
+    assert_screen(
+        "no_permission_in_the_warehouse", "deltaworks run orders --quiet", answer, bench.root
+    )
     assert answer.code == 4
     assert_short_and_clear(answer)
     assert log_of(bench) == before
@@ -124,7 +126,7 @@ def test_a_table_that_may_not_be_written_is_named(bench: Workbench) -> None:
     finally:
         for folder in folders:
             folder.chmod(0o755)
-    assert_screen("no_permission_in_the_table", "deltaworks run orders", answer, bench.root)
+    assert_screen("no_permission_in_the_table", "deltaworks run orders --quiet", answer, bench.root)
     assert answer.code == 4
     assert_short_and_clear(answer)
     assert log_of(bench) == before
@@ -154,7 +156,7 @@ def test_a_full_disk_is_named_and_the_table_stays(bench: Workbench) -> None:
     answer = in_child(bench, *script, *DELTAWORKS, "run", "orders", "--quiet")
     shutil.rmtree(bench.root / "warehouse")
     (bench.root / "full").rename(bench.root / "warehouse")
-    assert_screen("disk_full", "deltaworks run orders", answer, bench.root)
+    assert_screen("disk_full", "deltaworks run orders --quiet", answer, bench.root)
     assert answer.code == 4
     assert_short_and_clear(answer)
     assert log_of(bench) == before

@@ -113,6 +113,8 @@ def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
     if intent.full_refresh and not is_retry:
         return Abandon(entry, "everything is loaded anew"), True
     if not landed:
+        if intent.batch_id != entry.batch_id:
+            return Abandon(entry, "this run has another batch id"), True
         if entry.spec != intent.spec:
             return Abandon(entry, "the pipeline has changed since"), True
         if not same_bounds(entry.bounds, intent.bounds):

@@ -95,7 +95,7 @@ class RunRecords:
         if not self.table.exists():
             return ()
         rows = self.table.read(project=self.project)
-        rows.sort(key=lambda row: (row["at"], row["kind"]))
+        rows.sort(key=lambda row: (row["at"], row["kind"] == ENDED))
         found: dict[str, RunRecord] = {}
         for row in rows:
             known = found.get(row["run_id"])
