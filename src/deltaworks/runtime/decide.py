@@ -113,15 +113,21 @@ def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
     if intent.full_refresh and not is_retry:
         return Abandon(entry, "everything is loaded anew"), True
     if not landed:
-        if intent.batch_id != entry.batch_id:
-            return Abandon(entry, "this run has another batch id"), True
-        if entry.spec != intent.spec:
-            return Abandon(entry, "the pipeline has changed since"), True
-        if not same_bounds(entry.bounds, intent.bounds):
-            return Abandon(entry, "its sources have changed since"), True
-        return Redo(entry, landed), False
+        reason = _why_not_again(entry, intent)
+        return (Abandon(entry, reason), True) if reason else (Redo(entry, landed), False)
     _refuse_half_landed(entry, intent, look.gone(entry))
     return Redo(entry, landed), goes_on
+
+
+def _why_not_again(entry: BatchEntry, intent: Intent) -> str:
+    """Why a batch that landed nowhere is not what this run wants; empty when it is."""
+    if intent.batch_id != entry.batch_id:
+        return "this run has another batch id"
+    if entry.spec != intent.spec:
+        return "the pipeline has changed since"
+    if not same_bounds(entry.bounds, intent.bounds):
+        return "its sources have changed since"
+    return ""
 
 
 def _is_retry(entry: BatchEntry, intent: Intent) -> bool:

@@ -291,7 +291,9 @@ def _no_log_folder(cause: Cause) -> StorageError:
 
 
 def _made_meanwhile(cause: Cause) -> CommitConflict:
-    location = _bare(cause.parameters.get("relationName", "")).removeprefix("delta.")
+    parameters = cause.parameters
+    named = _bare(parameters.get("relationName", "")).removeprefix("delta.")
+    location = named or parameters.get("path", "").removeprefix("file:")
     return CommitConflict(
         f'another writer made "{location}" at the same time',
         hint="run it again; Deltaworks goes on where it stopped",
@@ -314,6 +316,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "DELTA_METADATA_MISMATCH": _schema,
     "DELTA_FAILED_TO_MERGE_FIELDS": _schema,
     "TABLE_OR_VIEW_ALREADY_EXISTS": _made_meanwhile,
+    "DELTA_PATH_EXISTS": _made_meanwhile,
     "PATH_NOT_FOUND": _no_table,
     "DELTA_MISSING_DELTA_TABLE": _no_table,
     "DELTA_TABLE_NOT_FOUND": _no_table,

@@ -99,12 +99,12 @@ def adopt_session(existing: SparkSession) -> SparkSession:
 def jvm_process(spark: SparkSession) -> tuple[int, float] | None:
     """The id and start time of the session's JVM, or None when it is out of sight."""
     jvm = _jvm_of(spark)
-    if jvm is None:
+    if jvm is None:  # pragma: no cover - only over Spark Connect
         return None
     pid = int(jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[attr-defined]
     try:
         return pid, psutil.Process(pid).create_time()
-    except psutil.NoSuchProcess:
+    except psutil.NoSuchProcess:  # pragma: no cover - only a JVM in another process namespace
         return None
 
 
@@ -112,7 +112,7 @@ def cancel_work(spark: SparkSession) -> None:
     """Cancel everything the session's Spark is doing, for the moment after Ctrl-C."""
     from py4j.protocol import Py4JError
 
-    if _jvm_of(spark) is None:
+    if _jvm_of(spark) is None:  # pragma: no cover - only over Spark Connect
         spark.interruptAll()
         return
     for _ in range(_CANCEL_TRIES):
@@ -124,7 +124,7 @@ def cancel_work(spark: SparkSession) -> None:
 
 def stop_session(spark: SparkSession) -> None:
     """Stop Spark and end its JVM, if we started it; leave a user's own session alone."""
-    if _jvm_of(spark) is None:
+    if _jvm_of(spark) is None:  # pragma: no cover - only over Spark Connect
         return
     scratch = spark.sparkContext.getConf().get(SCRATCH_KEY)
     if scratch is None:
@@ -166,7 +166,7 @@ def _can_load(spark: SparkSession, name: str) -> bool:
     from py4j.protocol import Py4JJavaError
 
     jvm = _jvm_of(spark)
-    if jvm is None:
+    if jvm is None:  # pragma: no cover - only over Spark Connect
         return True
     thread = jvm.java.lang.Thread.currentThread()  # type: ignore[attr-defined]
     try:
