@@ -48,7 +48,7 @@ def failed(conf):
         return [type(error).__name__, error.message, len(psutil.Process().children())]
 
 
-answer["bad_flag"] = failed({"spark.driver.extraJavaOptions": "-XX:+NoSuchFlag"})
+answer["bad_flag"] = failed({"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=99"})
 answer["bad_memory"] = failed({"spark.testing.memory": "1"})
 started = []
 thread = threading.Thread(target=lambda: started.append(start({"spark.driver.memory": "900m"})))
@@ -105,7 +105,7 @@ def test_a_jvm_that_does_not_start_or_knows_no_delta_is_told_in_one_line(tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert answer["bad_flag"][0] == answer["bad_memory"][0] == "EngineError"
-    assert "NoSuchFlag" in answer["bad_flag"][1]
+    assert "TieredStopAtLevel" in answer["bad_flag"][1]
     assert "System memory 1 must be at least" in answer["bad_memory"][1]
     assert answer["bad_flag"][2] == answer["bad_memory"][2] == 0
     assert (answer["in_a_thread"], answer["ended"]) == (3, True)

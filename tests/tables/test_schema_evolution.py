@@ -99,6 +99,12 @@ def test_types_are_widened_only_where_the_table_has_it_switched_on(
     assert loader.rows() == [(1, 1), (2, 3000000000)]
 
 
+def test_an_overwrite_may_add_columns_too(loader: Loader) -> None:
+    loader.load("(1) AS t(id)")
+    loader.load("(2, 'x') AS t(id, v)", mode="overwrite", merge_schema=True)
+    assert loader.rows() == [(2, "x")]
+
+
 def test_the_diff_reaches_the_person_who_runs_the_pipeline(bench: Workbench) -> None:
     bench.write("in.csv", "id,v\n1,a\n")
     bench.pipeline(

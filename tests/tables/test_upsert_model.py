@@ -19,9 +19,9 @@ Row = tuple[int, str | None, int]
 SCHEMA = "id int, v string, ts int"
 batches = st.lists(
     st.dictionaries(
-        st.integers(0, 4),
+        st.integers(0, 20),
         st.tuples(st.sampled_from(["a", "b", "gone", None]), st.integers(0, 3)),
-        max_size=5,
+        max_size=15,
     ),
     min_size=2,
     max_size=2,
@@ -52,7 +52,7 @@ class Model:
 
 
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
