@@ -32,6 +32,7 @@ from deltaworks.pipeline.catalog import (
     load_catalog,
     load_plan,
     pipeline_files,
+    require_places,
 )
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.spec import Pipeline
@@ -70,7 +71,6 @@ class Project:
         self._clock = clock or SystemClock()
         self._bus = Bus(listeners)
         self._starter = SparkStarter(config, own=spark, notify=notify)
-        self._brought = spark is not None
 
     @classmethod
     def open(
@@ -104,10 +104,7 @@ class Project:
 
     def close(self) -> None:
         """Stop Spark, if this project started it."""
-        if self._starter.started and not self._brought:
-            from deltaworks.engines.spark.session import stop_session
-
-            stop_session(self._starter.shared())
+        self._starter.close()
 
     @property
     def site(self) -> Site:
@@ -229,8 +226,11 @@ class Project:
 
     def _plan(self, target: str | Pipeline, variables: Variables | None) -> Plan:
         if isinstance(target, Pipeline):
-            return build_plan(target)
-        return load_plan(self._path(target), self._names(variables))
+            plan = build_plan(target)
+        else:
+            plan = load_plan(self._path(target), self._names(variables))
+        require_places(self.config, plan)
+        return plan
 
     def _workplace(self) -> Workplace:
         from deltaworks.runtime.workplace import Workplace

@@ -7,7 +7,7 @@ import sys
 
 _WIRE = ("py4j", "py4j.clientserver", "py4j.java_gateway")
 # PySpark prints every error a second time through these, with its Java stack, as one JSON line.
-_ECHOES = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+ERROR_ECHOES = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 def set_up_logging(*, debug: bool) -> None:
@@ -21,5 +21,5 @@ def set_up_logging(*, debug: bool) -> None:
     )
     for noisy in _WIRE:
         logging.getLogger(noisy).setLevel(logging.WARNING if debug else logging.CRITICAL)
-    for echo in _ECHOES:
+    for echo in ERROR_ECHOES:
         logging.getLogger(echo).setLevel(logging.CRITICAL)

@@ -115,6 +115,14 @@ def test_a_session_of_ones_own_may_be_brought(started: Workbench, spark: SparkSe
     assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
 
 
+def test_closing_a_project_leaves_a_spark_that_others_started(started: Workbench) -> None:
+    first, second = started.open(), started.open()
+    assert first.spark.range(2).count() == 2
+    with second:
+        assert second.run("orders").error is None
+    assert first.spark.range(3).count() == 3
+
+
 def test_a_wrong_pipeline_in_code_is_refused_like_a_file(bench: Workbench) -> None:
     from deltaworks.errors import SpecError
     from deltaworks.transforms.filter import FilterTransform

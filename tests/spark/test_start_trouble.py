@@ -180,7 +180,7 @@ def test_a_log_that_cannot_be_written_is_a_storage_error(tmp_path: Path) -> None
 
 
 def test_py4js_own_complaints_are_kept_from_the_screen(tmp_path: Path) -> None:
-    launch._silence_py4j()
+    launch._silence_echoes()
     record = logging.makeLogRecord({"pathname": "/lib/py4j/java_gateway.py"})
     ours = logging.makeLogRecord({"pathname": str(tmp_path / "mine.py")})
     assert (launch._not_from_py4j(record), launch._not_from_py4j(ours)) == (False, True)

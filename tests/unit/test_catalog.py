@@ -56,6 +56,17 @@ def test_two_pipelines_may_not_have_one_name(desk: Workbench) -> None:
     assert [(p.code, p.line) for p in found] == [("twice", 2)]
     assert "a.yaml" in found[0].message
     assert found[0].file.endswith("b.yaml")
+    with pytest.raises(ConfigError, match=r"stands in .*a.yaml and in .*b.yaml"):
+        find_pipeline(load_project(desk.root, environ={}), "orders")
+
+
+@pytest.mark.parametrize("path", ["warehouse/_deltaworks/batches", "warehouse", "warehouse/t/in"])
+def test_one_pipeline_by_itself_may_not_write_there_either(desk: Workbench, path: str) -> None:
+    reads = "extract: {type: delta, table: t}\n"
+    desk.pipeline("orders", f"{reads}load: {{type: delta, path: {path}}}\n")
+    answer = desk.cli("run", "orders")
+    assert answer.code == 2
+    assert "orders.yaml:3" in answer.stderr
 
 
 @pytest.mark.parametrize(

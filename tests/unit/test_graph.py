@@ -39,18 +39,18 @@ def test_a_step_takes_the_previous_result_and_the_sink_the_last(tmp_path: Path) 
         ("source", ()),
         ("filter", ("source",)),
         ("select", ("filter",)),
-        ("delta", ("select",)),
+        ("t", ("select",)),
     ]
 
 
 def test_without_steps_the_sink_takes_the_source(tmp_path: Path) -> None:
-    assert flow(plan(tmp_path, ONE + LOAD)) == [("source", ()), ("delta", ("source",))]
+    assert flow(plan(tmp_path, ONE + LOAD)) == [("source", ()), ("t", ("source",))]
 
 
 def test_nameless_steps_of_one_type_are_numbered(tmp_path: Path) -> None:
     steps = "transform:\n" + "- {type: filter, condition: x}\n" * 3
     names = [stage.name for stage in plan(tmp_path, ONE + steps + LOAD).stages]
-    assert names == ["source", "filter", "filter_2", "filter_3", "delta"]
+    assert names == ["source", "filter", "filter_2", "filter_3", "t"]
 
 
 def test_a_nameless_step_never_takes_a_name_that_is_given(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_nameless_step_never_takes_a_name_that_is_given(tmp_path: Path) -> Non
         "source",
         "filter_2",
         "filter",
-        "delta",
+        "t",
     ]
 
 
@@ -91,7 +91,7 @@ def test_checks_stand_right_after_the_step_they_check(tmp_path: Path) -> None:
         "not_null(x)",
         "select",
         "1 <= rows",
-        "delta",
+        "t",
     ]
 
 
@@ -103,8 +103,8 @@ def test_several_sinks_may_take_different_steps(tmp_path: Path) -> None:
     )
     loads = plan(tmp_path, text).loads
     assert [(load.name, load.inputs) for load in loads] == [
-        ("delta", ("source",)),
-        ("delta_2", ("f",)),
+        ("t", ("source",)),
+        ("u", ("f",)),
     ]
 
 

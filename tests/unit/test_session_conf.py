@@ -13,7 +13,11 @@ from deltaworks.engines.spark.confs import (
     refuse_contradictions,
 )
 from deltaworks.engines.spark.launch import first_cause
-from deltaworks.engines.spark.memory import driver_memory_mebibytes, machine_memory_bytes
+from deltaworks.engines.spark.memory import (
+    collector_options,
+    driver_memory_mebibytes,
+    machine_memory_bytes,
+)
 from deltaworks.errors import ConfigError
 
 JARS = (Path("/ca che/a.jar"), Path("/ca che/b.jar"))
@@ -133,3 +137,17 @@ def test_the_machine_has_memory() -> None:
 )
 def test_a_failed_start_is_told_in_one_line(log: str, cause: str) -> None:
     assert first_cause(log) == cause
+
+
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        (["", "-Xss4m"], ["-XX:+UseParallelGC"]),
+        (["-Xss4m -XX:+UseG1GC"], []),
+        (["", "-XX:-UseParallelGC"], []),
+    ],
+)
+def test_a_local_driver_collects_with_all_cores_unless_the_user_chose(
+    said: list[str], options: list[str]
+) -> None:
+    assert collector_options(said) == options

@@ -49,5 +49,6 @@ class BatchWrite:
     n: int
     txn: Txn
     user_metadata: str
-    rows: int | None = None
+    holds_rows: bool = False
+    """Known to have rows, so that nobody needs to look."""
     replace: bool = False

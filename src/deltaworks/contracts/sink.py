@@ -25,6 +25,10 @@ class Sink(Plugin):
     input: str = ""
     """The step whose rows are written; the last one when left out."""
 
+    def own_name(self) -> str:
+        """What this sink is called where its user gave it no name."""
+        return self.plugin_type()
+
     @abstractmethod
     def target(self, site: Site) -> TableRef:
         """The table or folder this sink writes."""
@@ -43,7 +47,7 @@ class Sink(Plugin):
 
     def plan_offline(self, site: Site) -> OutputPlan:
         """What can be said of the write without looking at rows or tables."""
-        return OutputPlan(sink=self.name or self.plugin_type(), path=self.target(site).label)
+        return OutputPlan(sink=self.name or self.own_name(), path=self.target(site).label)
 
     def reads_twice(self) -> bool:
         """Whether writing goes over the rows more than once, so that they must be kept."""

@@ -39,6 +39,10 @@ class Source(Plugin):
         """How many rows the bounds hold, where metadata tells without reading them."""
         return None
 
+    def holds_rows(self, site: Site, bounds: Bounds) -> bool:
+        """Whether the bounds surely hold a row, where that can be told without an engine."""
+        return False
+
     def tables_read(self, site: Site) -> tuple[str, ...]:
         """Locations of the tables this source reads."""
         return ()

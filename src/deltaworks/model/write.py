@@ -31,6 +31,8 @@ class Append:
     """Add the rows."""
 
     merge_schema: bool = False
+    holds_rows: bool = False
+    """Known to have rows, so that nobody needs to look."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,9 @@ def find_pipeline(config: ProjectConfig, name: str) -> Path:
             broken.extend(_placed(problem, path) for problem in error.problems)
             continue
         if isinstance(value, dict) and isinstance(value.get("pipeline"), str):
-            names[value["pipeline"]] = path
+            other = names.setdefault(value["pipeline"], path)
+            if value["pipeline"] == name and other != path:
+                raise _named_twice(name, other, path)
     if name in names:
         return names[name]
     if broken:  # the name may stand in a file that cannot be read
@@ -58,6 +60,13 @@ def find_pipeline(config: ProjectConfig, name: str) -> Path:
     where = shown_path(config.root / config.pipelines)
     hint = did_you_mean(name, names) or "write one, or start with `deltaworks init`"
     raise ConfigError(f'there is no pipeline "{name}" in {where}', hint=hint)
+
+
+def _named_twice(name: str, first: Path, second: Path) -> ConfigError:
+    return ConfigError(
+        f'pipeline "{name}" stands in {shown_path(first)} and in {shown_path(second)}',
+        hint="give one of them another name, or run the file",
+    )
 
 
 def load_plan(path: Path, names: Names) -> Plan:
@@ -75,10 +84,19 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
         except DeltaworksError as error:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))
-    problems.extend(_nested_tables(config, plans))
-    problems.extend(_reserved_places(config, plans))
+    problems.extend(_place_problems(config, plans))
     site = Site(root=config.root, warehouse=config.warehouse)
     return Catalog(_writers_first(plans, site), tuple(problems))
+
+
+def require_places(config: ProjectConfig, plan: Plan) -> None:
+    """Raise when a pipeline would write where it must not."""
+    if problems := _place_problems(config, [plan]):
+        raise SpecError(f'pipeline "{plan.pipeline.name}" is wrong', problems=problems)
+
+
+def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
+    return [*_nested_tables(config, plans), *_reserved_places(config, plans)]
 
 
 def _writers_first(plans: Iterable[Plan], site: Site) -> tuple[Plan, ...]:

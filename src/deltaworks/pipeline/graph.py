@@ -140,7 +140,7 @@ class _Builder:
 
     def _loads(self) -> list[Load]:
         many = len(self.pipeline.load) > 1
-        names = _unique_names([(s.name, s.plugin_type()) for s in self.pipeline.load], set())
+        names = _unique_names([(s.name, s.own_name()) for s in self.pipeline.load], set())
         result = []
         for i, sink in enumerate(self.pipeline.load):
             place: tuple[str | int, ...] = ("load", i) if many else ("load",)
@@ -191,14 +191,14 @@ def _names_read(stages: Iterable[Apply | Load]) -> set[str]:
 
 
 def _unique_names(given: list[tuple[str, str]], taken: set[str]) -> list[str]:
-    """The names users gave; the others are called after their type, numbered when repeated."""
+    """The names users gave; the others take their own, numbered when repeated."""
     used = taken | {name for name, _ in given if name}
     names = []
-    for name, type_name in given:
-        candidate, count = name or type_name, 1
+    for name, own_name in given:
+        candidate, count = name or own_name, 1
         while not name and candidate in used:
             count += 1
-            candidate = f"{type_name}_{count}"
+            candidate = f"{own_name}_{count}"
         used.add(candidate)
         names.append(candidate)
     return names

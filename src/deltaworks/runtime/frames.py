@@ -31,6 +31,8 @@ class StepFrame:
     kept: bool = False
     known_rows: int | None = None
     counter: RowCounter | None = None
+    holds_rows: bool = False
+    """Whether there surely is a row."""
 
     def rows(self) -> int | None:
         """How many rows; None when nobody could count them."""

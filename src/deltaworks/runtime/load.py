@@ -101,6 +101,7 @@ class Landing:
             n=self.entry.n,
             txn=Txn(sink.app_id, self.entry.n),
             user_metadata=self._metadata(load.name, schema, attempt=attempt),
+            holds_rows=step.holds_rows or bool(step.known_rows),
             replace=self.entry.replaces,
         )
         try:

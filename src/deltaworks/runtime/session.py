@@ -28,6 +28,7 @@ class SparkStarter:
         self._own = own
         self._notify = notify
         self._base: SparkSession | None = None
+        self._owns_jvm = False
 
     @property
     def started(self) -> bool:
@@ -43,6 +44,14 @@ class SparkStarter:
         """The project's session, for notebooks."""
         return self._start(None)
 
+    def close(self) -> None:
+        """Stop Spark, if it was started here."""
+        if self._base is not None and self._owns_jvm:
+            from deltaworks.engines.spark.session import stop_session
+
+            stop_session(self._base)
+        self._base = None
+
     def _start(self, log_file: Path | None) -> SparkSession:
         if self._base is None:
             self._base = self._adopt() or self._launch(log_file)
@@ -54,7 +63,7 @@ class SparkStarter:
         return None if self._own is None else adopt_session(self._own)
 
     def _launch(self, log_file: Path | None) -> SparkSession:
-        from deltaworks.engines.spark.session import SessionSettings, start_session
+        from deltaworks.engines.spark.session import SessionSettings, is_up, start_session
 
         master = self._config.engine.master
         if master.startswith("sc://"):
@@ -65,5 +74,6 @@ class SparkStarter:
             conf=self._config.engine.conf,
             log_file=log_file,
         )
+        self._owns_jvm = not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)

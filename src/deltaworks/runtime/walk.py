@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltaworks.clock import Clock
@@ -19,6 +20,8 @@ from deltaworks.runtime.quality import check_step
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_log = logging.getLogger("deltaworks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +133,7 @@ class Walker:
         error.context.setdefault("columns", suspects)
         for stage in self.plan.sources:
             if stage.name in self.bounds:
-                error = stage.plugin.explain_failure(self.ctx, self.bounds[stage.name], error)
+                error = _explained(stage, self.ctx, self.bounds[stage.name], error)
         return error
 
     def _timed(self, stage: Stage, do: Callable[..., StepFrame]) -> None:
@@ -150,6 +153,7 @@ class Walker:
         bounds = self.bounds[stage.name]
         rows = stage.plugin.rows(self.ctx.site, bounds)
         step = _counted(stage.plugin.read(self.ctx, bounds), known_rows=rows)
+        step.holds_rows = bool(rows) or stage.plugin.holds_rows(self.ctx.site, bounds)
         self.found.sources[stage.name] = step
         return step
 
@@ -158,7 +162,7 @@ class Walker:
         others = {name: self.found.frames[name].frame for name in stage.inputs[1:]}
         frame = stage.plugin.apply(self.ctx, before.frame, others)
         if stage.plugin.row_preserving:
-            return StepFrame(frame=frame, known_rows=before.known_rows, counter=before.counter)
+            return replace(before, frame=frame, kept=False)
         step = _counted(frame, known_rows=None)
         if stage.plugin.drops_rows:
             self.found.filters.append((stage.name, before, step))
@@ -188,6 +192,17 @@ class Walker:
         self.found.rows_dropped_by_checks += checked.rows_dropped
         took = self.clock.monotonic() - start
         self.found.passed.append(Passed(stage=checks[0], step=checked.step, duration_s=took))
+
+
+def _explained(
+    stage: Extract, ctx: RunContext, bounds: Bounds, error: DeltaworksError
+) -> DeltaworksError:
+    try:
+        with step_boundary(stage, ""):
+            return stage.plugin.explain_failure(ctx, bounds, error)
+    except DeltaworksError as second:  # what went wrong first is what counts
+        _log.debug("%s could not explain the failure: %s", stage.name, second)
+        return error
 
 
 def _counted(frame: DataFrame, *, known_rows: int | None) -> StepFrame:

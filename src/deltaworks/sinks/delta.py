@@ -136,6 +136,9 @@ class DeltaSink(Sink):
                 if qualifier.lower() not in ("source", "target"):
                     yield f'"{name}": write "source.{column}" or "target.{column}"'
 
+    def own_name(self) -> str:
+        return self.table or self.path
+
     def target(self, site: Site) -> TableRef:
         return site.table(table=self.table, path=self.path)
 
@@ -178,7 +181,8 @@ class DeltaSink(Sink):
             return self._upsert(writer, frame, batch)
         if self.mode == "overwrite" or batch.replace:
             return writer.overwrite(frame, self._overwrite(batch))
-        return writer.append(frame, Append(merge_schema=self.merge_schema))
+        append = Append(merge_schema=self.merge_schema, holds_rows=batch.holds_rows)
+        return writer.append(frame, append)
 
     def _refused(self, ref: TableRef, state: SinkState) -> CommitInfo:
         if self.mode == "ignore":
@@ -261,7 +265,7 @@ class DeltaSink(Sink):
 
     def plan_offline(self, site: Site) -> OutputPlan:
         return OutputPlan(
-            sink=self.name or self.plugin_type(),
+            sink=self.name or self.own_name(),
             table=self.target(site).label,
             sql=self._sql(site, self.merge_keys) if self.mode == "upsert" else "",
             note=f"mode {self.mode}",
@@ -289,7 +293,7 @@ class DeltaSink(Sink):
             refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
             table = as_asked(table, layout)
         basis = OutputPlan(
-            sink=self.name or self.plugin_type(),
+            sink=self.name or self.own_name(),
             table=self.target(ctx.site).label,
             exists=table is not None,
         )

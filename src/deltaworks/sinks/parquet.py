@@ -37,6 +37,9 @@ class ParquetSink(Sink):
     def problems(self) -> tuple[str, ...]:
         return ("object stores come with a later release",) if is_url(self.path) else ()
 
+    def own_name(self) -> str:
+        return self.path
+
     def target(self, site: Site) -> TableRef:
         return TableRef(self.path, site.path(self.path))
 
@@ -65,7 +68,7 @@ class ParquetSink(Sink):
         require_columns(frame, self.partition_by, where="partition_by", nested=False)
         self._refuse_existing(ctx.site)
         return OutputPlan(
-            sink=self.name or self.plugin_type(),
+            sink=self.name or self.own_name(),
             path=self.path,
             exists=self.state(ctx.site, "").exists,
             rows_to_insert=frame.count(),

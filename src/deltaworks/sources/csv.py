@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import REJECTED
 from deltaworks.engines.file_source import FileSource
 from deltaworks.engines.files import spark_paths
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _CORRUPT = "__deltaworks_corrupt"
 _FILE = "__deltaworks_file"
+_LOOK_LINES = 10
 
 
 class CsvSource(FileSource):
@@ -56,10 +58,22 @@ class CsvSource(FileSource):
             return reader.csv(spark_paths(bounds))
         return self._marked(self._permissive(ctx, bounds, schema))
 
+    def holds_rows(self, site: Site, bounds: Bounds) -> bool:
+        if self.multiline or self.options:
+            return False
+        first = 2 if self.header else 1
+        return any(
+            number >= first and line.strip()
+            for stamp in bounds.files
+            for number, line in islice(self._dialect().lines(stamp.path), _LOOK_LINES)
+        )
+
     def _columns(self, ctx: RunContext, bounds: Bounds) -> StructType:
         """The declared columns, or the header's, all text."""
+        from deltaworks.engines.spark.columns import declared_columns
+
         if self.schema_ is not None:
-            return ctx.spark.createDataFrame([], self.schema_).schema
+            return declared_columns(self.schema_)
         files = zip(bounds.files, spark_paths(bounds), strict=True)
         holding = next((path for stamp, path in files if stamp.size_bytes), spark_paths(bounds)[0])
         return ctx.spark.read.options(**self._options()).csv(holding).schema

@@ -10,6 +10,7 @@ from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 
 def quoted(name: str) -> str:
@@ -30,6 +31,18 @@ def exact_json(column: str) -> str:
         "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'"
     )
     return f"to_json(struct({column}), map({formats}))"
+
+
+def declared_columns(text: str) -> StructType:
+    """Columns and types as a file spells them, such as `id bigint, amount double`."""
+    from pyspark.sql.types import DataType, StructType
+
+    found = DataType.fromDDL(text)
+    if isinstance(found, StructType):
+        return found
+    raise SpecError(
+        f'schema "{text}" names no column', hint="write names and types: id bigint, amount double"
+    )
 
 
 def missing_column(name: str, choices: Sequence[str], *, where: str) -> SpecError:

@@ -17,6 +17,7 @@ import psutil
 
 from deltaworks.engines.spark.confs import command_line_conf
 from deltaworks.errors import EngineError, StorageError
+from deltaworks.log import ERROR_ECHOES
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -43,7 +44,7 @@ def launch(
     from pyspark.errors import PySparkException
 
     end_jvm()
-    _silence_py4j()
+    _silence_echoes()
     others = _children()
     with _open_log(log_file) as log, _environment(environment), _own_interrupts():
         start = log.tell()
@@ -181,7 +182,9 @@ def _own_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _silence_py4j() -> None:
+def _silence_echoes() -> None:
+    for name in ERROR_ECHOES:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     root = logging.getLogger()
     if _not_from_py4j not in root.filters:
         root.addFilter(_not_from_py4j)

@@ -28,7 +28,7 @@ from deltaworks.engines.spark.confs import (
 from deltaworks.engines.spark.jars import ensure_jars
 from deltaworks.engines.spark.java import JavaHome, find_java
 from deltaworks.engines.spark.launch import end_jvm, launch
-from deltaworks.engines.spark.memory import machine_memory_bytes
+from deltaworks.engines.spark.memory import collector_options, machine_memory_bytes
 from deltaworks.engines.spark.network import trust_options
 from deltaworks.engines.spark.versions import CORE_JARS, PYSPARK, SCALA
 from deltaworks.errors import ConfigError
@@ -40,6 +40,7 @@ __all__ = [
     "SessionSettings",
     "adopt_session",
     "cancel_work",
+    "is_up",
     "jvm_process",
     "start_session",
     "stop_session",
@@ -58,12 +59,8 @@ def start_session(
     """A session on a JVM of our own, or a new one on the JVM this process has already."""
     require_versions(installed_versions())
     refuse_contradictions(settings)
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    running = SparkContext._active_spark_context
-    if running is not None:
-        return _share(SparkSession(running), settings)
+    if is_up():
+        return _share(_running(), settings)
     cache = cache_dir(environ)
     spark_home = _spark_home(environ)
     java = find_java(environ, cache=cache)
@@ -75,7 +72,10 @@ def start_session(
         settings,
         jars=jars,
         scratch=scratch,
-        java_options=trust_options(environ, cache=cache),
+        java_options=[
+            *trust_options(environ, cache=cache),
+            *(_collector_options(settings, environ) if settings.local else ()),
+        ],
         memory_bytes=machine_memory_bytes(),
         cores=os.cpu_count() or 1,
     )
@@ -84,6 +84,13 @@ def start_session(
     spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
     _require_delta(spark)
     return spark
+
+
+def is_up() -> bool:
+    """Whether this process has a Spark already."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
 
 
 def adopt_session(existing: SparkSession) -> SparkSession:
@@ -134,6 +141,14 @@ def stop_session(spark: SparkSession) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _running() -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    assert SparkContext._active_spark_context is not None
+    return SparkSession(SparkContext._active_spark_context)
+
+
 def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
     spark = adopt_session(running)
     for key, value in settings.conf.items():
@@ -174,6 +189,12 @@ def _can_load(spark: SparkSession, name: str) -> bool:
     except Py4JJavaError:
         return False
     return True
+
+
+def _collector_options(settings: SessionSettings, environ: Mapping[str, str]) -> list[str]:
+    said = [environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")]
+    names = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
+    return collector_options([*said, *(settings.conf.get(name, "") for name in names)])
 
 
 def _scratch() -> Path:

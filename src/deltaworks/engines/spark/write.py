@@ -62,10 +62,10 @@ class TableWriter:
         """Add the rows."""
         table = self._standing(frame, may_repartition=False)
         if table is None:
-            return self._create(frame)
+            return self._create(frame, holds_rows=write.holds_rows)
         fitted, _ = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
         table = self._set_up(table)
-        if is_empty(fitted):
+        if not write.holds_rows and is_empty(fitted):
             return _nothing(table)
         writer = self._writer(fitted).mode("append")
         self._save(writer.option("mergeSchema", str(write.merge_schema).lower()))
@@ -183,10 +183,10 @@ class TableWriter:
         """Bring the table to what is asked, once nothing is left to refuse."""
         return self._table() if apply_layout(self.spark, table, self.layout) else table
 
-    def _create(self, frame: DataFrame) -> CommitInfo:
+    def _create(self, frame: DataFrame, *, holds_rows: bool = False) -> CommitInfo:
         """Make the table with its first rows in one commit."""
         require_free(self.location)
-        if is_empty(frame):
+        if not holds_rows and is_empty(frame):
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
         writer = self._writer(frame).mode("error").options(**first_properties(self.layout))
         self._save(writer.partitionBy(*self.layout.partition_by))
