@@ -23,7 +23,7 @@ from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.errors import ConfigError, Problem
 from deltaworks.model.results import PlanResult, RunResult
-from deltaworks.model.table_ref import is_url, table_name_problem
+from deltaworks.model.table_ref import QUARANTINE_SUFFIX, is_url, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
@@ -43,6 +43,7 @@ from deltaworks.suggest import did_you_mean
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import RunRecord
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.tables.manager import TableManager
@@ -178,6 +179,40 @@ class Project:
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
         return abandon_batch(plan, self._workplace(), record.run_id).n
+
+    def quarantine(self, pipeline: str) -> Quarantine:
+        """What a pipeline has set aside; no JVM is needed to look."""
+        return self._workplace().quarantine(pipeline)
+
+    def quarantined(self) -> tuple[str, ...]:
+        """The pipelines that have set rows aside, by name."""
+        folder = Path(self.config.warehouse)
+        found = (path.name for path in folder.glob(f"*{QUARANTINE_SUFFIX}") if path.is_dir())
+        return tuple(sorted(name.removesuffix(QUARANTINE_SUFFIX) for name in found))
+
+    def replay(
+        self,
+        pipeline: str,
+        *,
+        choice: Choice | None = None,
+        changes: Mapping[str, str] | None = None,
+        variables: Variables | None = None,
+    ) -> RunResult:
+        """Bring rows back from quarantine, each at the step it left, as one batch."""
+        from deltaworks.runtime.quarantine import Choice
+        from deltaworks.runtime.runner import RunOptions, run_plan
+
+        options = RunOptions(replay=choice or Choice(), changes=dict(changes or {}))
+        return run_plan(self._plan(pipeline, variables), self._workplace(), options)
+
+    def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
+        """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
+        from deltaworks.runtime.lock import locked, pipeline_lock
+
+        path = pipeline_lock(self.config.warehouse, pipeline)
+        wait = self.config.locks.wait_seconds
+        with locked([path], wait_seconds=wait, notify=self._notify):
+            return self.quarantine(pipeline).discard(choice, note=note)
 
     def find_run(self, run_id: str) -> RunRecord:
         """The run whose id begins so."""

@@ -14,6 +14,7 @@ from deltaworks.engines.deltars import events
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.engines.deltars.log import check_log
+from deltaworks.engines.deltars.rows import delete_rows
 from deltaworks.engines.spark import csv_files, measure
 from deltaworks.engines.spark.csv_files import Dialect, bad_row_error
 from deltaworks.engines.spark.engine import SparkEngine
@@ -51,12 +52,12 @@ def test_a_gap_in_a_log_is_damage_not_fewer_rows(tmp_path: Path) -> None:
 def test_somebody_elses_notes_and_absent_tables_are_no_trouble(loader: Loader) -> None:
     engine = DeltaRsEngine()
     assert engine.transaction(str(loader.path), "anyone") is None
-    engine.delete(str(loader.path), "id = 1")
     loader.spark.range(3).write.format("delta").option("userMetadata", "by hand").save(
         str(loader.path)
     )
     assert engine.history(str(loader.path))[0].user_metadata == {}
-    engine.delete(str(loader.path), "id = 1")
+    assert delete_rows(str(loader.path), "id = 1", note={"why": "it's wrong"}) == 1
+    assert engine.history(str(loader.path))[0].user_metadata == {"why": "it's wrong"}
     assert loader.rows() == [(0,), (2,)]
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.spark.errors import _BY_CONDITION, Cause, _rule, _values, translate
+from deltaworks.engines.spark.errors import (
+    _BY_CONDITION,
+    Cause,
+    _by_class_or_words,
+    _rule,
+    _unreadable_file,
+    _values,
+    translate,
+)
 from deltaworks.errors import (
     CommitConflict,
     ConstraintViolated,
@@ -105,6 +113,25 @@ def test_trouble_with_the_disk_is_known_by_its_words(text: str, message: str) ->
     error = translate(OSError(text))
     assert (type(error), error.message, error.exit_code) == (StorageError, message, 4)
     assert error.hint.endswith("nothing was committed")
+
+
+def test_a_conflict_is_known_by_its_class() -> None:
+    error = _by_class_or_words(Cause("", class_name="io.delta.ConcurrentAppendException"))
+    assert isinstance(error, CommitConflict)
+    assert "ConcurrentAppendException" in error.message
+
+
+def test_a_row_outside_replace_where_is_shown() -> None:
+    cause = Cause("", {"replaceWhere": "(a = 1)"}, message="Invalid data with values:\n - a : 2")
+    error = _BY_CONDITION["DELTA_REPLACE_WHERE_MISMATCH"](cause)
+    assert error.message == "a row lies outside replace_where (a = 1): a = 2"
+
+
+def test_a_log_that_spark_cannot_read_is_damage() -> None:
+    path = "file:///lake/t/_delta_log/00000000000000000003.json"
+    error = _unreadable_file(Cause("FAILED_READ_FILE.NO_HINT", {"path": path}))
+    assert isinstance(error, DamagedTable)
+    assert 'the log of "/lake/t" is damaged' in error.message
 
 
 def test_what_nobody_knows_is_one_line_and_points_to_the_log() -> None:

@@ -32,10 +32,15 @@ def project_folder(project: str, target: str | None) -> str:
 
 def parse_variables(given: list[str] | None) -> dict[str, str]:
     """`--var day=2026-01-02` as a name and a value."""
-    variables = {}
+    return parse_pairs(given, option="--var", example="--var day=2026-01-02")
+
+
+def parse_pairs(given: list[str] | None, *, option: str, example: str) -> dict[str, str]:
+    """`NAME=VALUE`, as often as it is given."""
+    pairs = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise ConfigError(f'"--var {text}" is not NAME=VALUE', hint="--var day=2026-01-02")
-        variables[name] = value
-    return variables
+            raise ConfigError(f'"{option} {text}" is not NAME=VALUE', hint=example)
+        pairs[name] = value
+    return pairs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.model.commit import CommitInfo, SinkState
-from deltaworks.model.results import OutputPlan
+from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.table_ref import TableRef
 
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class Sink(Plugin):
         """What can be said of the write without looking at rows or tables."""
         return OutputPlan(sink=self.name or self.own_name(), path=self.target(site).label)
 
+    def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
+        """Rules of the target itself that rows of the batch would break."""
+        return ()
+
     def reads_twice(self) -> bool:
         """Whether writing goes over the rows more than once, so that they must be kept."""
         return False
@@ -56,6 +60,10 @@ class Sink(Plugin):
     def adds_on_rerun(self) -> bool:
         """Whether landing the same rows as a new batch would add them again."""
         return False
+
+    def takes_more(self) -> bool:
+        """Whether a few more rows can be landed beside those that stand, as a batch of theirs."""
+        return self.adds_on_rerun()
 
     def lock_path(self, site: Site) -> str:
         """The folder a writer of this sink must have for itself; empty for none."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
-from deltaworks.errors import DeltaworksError
+from deltaworks.errors import DeltaworksError, UnsupportedOperation
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 
 class Source(Plugin):
@@ -26,6 +27,10 @@ class Source(Plugin):
     @abstractmethod
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         """The rows within the bounds, lazily; refused rows are marked, never dropped."""
+
+    def reread(self, ctx: RunContext, raw: DataFrame, columns: StructType) -> DataFrame:
+        """Rows that were set aside as raw text, read once more as `read` would."""
+        raise UnsupportedOperation(f"a {self.plugin_type()} source sets no text aside")
 
     def reads_increments(self) -> bool:
         """Whether each batch reads only what is new since the last one."""

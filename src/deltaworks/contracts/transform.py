@@ -31,6 +31,10 @@ class Transform(Plugin):
         """Further steps or sources this step reads, by name."""
         return ()
 
+    def row_wise(self) -> bool:
+        """Whether each row out comes from one row in, so that a row may as well come later."""
+        return self.row_preserving or self.drops_rows
+
     def columns_converted(self) -> tuple[str, ...]:
         """Columns whose values may not fit, so that a failure can be traced to one."""
         return ()

@@ -83,6 +83,34 @@ class Bounds:
         return "not bounded"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """Rows of a quarantine that a batch brings back: all of some batches, or a part of them."""
+
+    version: int
+    """The version of the quarantine table that holds them."""
+    batches: tuple[int, ...]
+    step: str = ""
+    rule: str = ""
+    changes: Mapping[str, str] = field(default_factory=dict)
+    """Columns that get a new value on the way back, as SQL."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain document for the ledger."""
+        return {
+            "version": self.version,
+            "batches": list(self.batches),
+            "step": self.step,
+            "rule": self.rule,
+            "changes": dict(self.changes),
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Replay:
+        """The replay a ledger document stands for."""
+        return Replay(**{**document, "batches": tuple(document["batches"])})
+
+
 def same_bounds(left: Mapping[str, Bounds], right: Mapping[str, Bounds]) -> bool:
     """Whether two batches would read the very same; unbounded sources never do."""
     if not all(bounds.bounded for bounds in (*left.values(), *right.values())):

@@ -57,4 +57,13 @@ class Upsert:
     merge_schema: bool = False
 
 
-Write = Append | Overwrite | Upsert
+@dataclass(frozen=True, kw_only=True)
+class Scd2:
+    """Keep every version of a row, each with the time it holds."""
+
+    keys: tuple[str, ...]
+    sequence_by: str = ""
+    """The column that says since when a row holds; the run's moment when empty."""
+    tracked: tuple[str, ...] = ()
+    """The columns whose change makes a new version; all others when empty."""
+    merge_schema: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.errors import DeltaworksError, InputError
@@ -16,6 +17,8 @@ from deltaworks.runtime.frames import Keeper
 from deltaworks.runtime.ledger import DONE, PLANNED, BatchEntry
 from deltaworks.runtime.load import Landing, dropped_by_sinks, output_result
 from deltaworks.runtime.quality import failed, quality_error
+from deltaworks.runtime.quarantine import replayed_rows
+from deltaworks.runtime.reentry import ReentryWalker, Way
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import RunName, Workplace, tell_stage
 
@@ -31,6 +34,8 @@ class Attempt:
     twin: BatchEntry | None
     warn: Callable[[str], None]
     result: BatchResult
+    way: Way | None = None
+    """The way back of rows from quarantine, if that is where they come from."""
     may_have_landed: bool = False
 
     @staticmethod
@@ -41,12 +46,19 @@ class Attempt:
         run: RunName,
         *,
         twin: BatchEntry | None,
+        way: Way | None,
         warn: Callable[[str], None],
     ) -> Attempt:
         """An attempt that has not begun."""
-        result = BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED)
         return Attempt(
-            plan=plan, place=place, run=run, entry=entry, twin=twin, warn=warn, result=result
+            plan=plan if way is None else way.plan,
+            place=place,
+            run=run,
+            entry=entry,
+            twin=twin,
+            way=way,
+            warn=warn,
+            result=BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED),
         )
 
     def make(self, ctx: RunContext, landed: frozenset[str]) -> dict[str, CommitInfo]:
@@ -54,25 +66,38 @@ class Attempt:
         from deltaworks.engines.spark.session import cancel_work
 
         keeper = Keeper()
-        walker = Walker(
-            self.plan,
-            ctx,
-            bounds=self.entry.bounds,
-            clock=self.place.clock,
-            keeper=keeper,
-            on_stage=lambda stage: tell_stage(self.place, self.run, stage),
-        )
+        walker = self._walker(ctx, keeper)
         try:
             walked = walker.walk()
             self._judge(walked)
             return self._land(walked, ctx, keeper, landed)
         except DeltaworksError as error:
+            self._note_violations(error)
             raise walker.explained(error) from error.__cause__
         except KeyboardInterrupt:
             cancel_work(ctx.spark)
             raise
         finally:
             keeper.release()
+
+    def _walker(self, ctx: RunContext, keeper: Keeper) -> Walker:
+        common: dict[str, Any] = {
+            "bounds": self.entry.bounds,
+            "clock": self.place.clock,
+            "keeper": keeper,
+            "on_stage": lambda stage: tell_stage(self.place, self.run, stage),
+        }
+        replay = self.entry.replay
+        if self.way is None or replay is None:
+            return Walker(self.plan, ctx, **common)
+        kept = replayed_rows(ctx, self.place.quarantine(self.run.pipeline), replay)
+        return ReentryWalker(self.way, ctx, kept=kept, changes=replay.changes, **common)
+
+    def _note_violations(self, error: DeltaworksError) -> None:
+        """Rules of a table that stopped the batch are kept with the run like failed checks."""
+        found = error.context.pop("violations", ())
+        if isinstance(found, tuple):
+            self.result = replace(self.result, checks=(*self.result.checks, *found))
 
     def _judge(self, walked: Walked) -> None:
         """Stop before anything is written when a check or a source says so."""

@@ -121,6 +121,8 @@ def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
 
 def _why_not_again(entry: BatchEntry, intent: Intent) -> str:
     """Why a batch that landed nowhere is not what this run wants; empty when it is."""
+    if entry.replay is not None:
+        return "its rows are still in quarantine"
     if intent.batch_id != entry.batch_id:
         return "this run has another batch id"
     if entry.spec != intent.spec:
@@ -132,7 +134,7 @@ def _why_not_again(entry: BatchEntry, intent: Intent) -> str:
 
 def _is_retry(entry: BatchEntry, intent: Intent) -> bool:
     """Whether the run that was cut off wanted just what this one wants."""
-    if intent.full_refresh != entry.replaces:
+    if intent.full_refresh != entry.replaces or entry.replay is not None:
         return False
     if intent.batch_id is not None or entry.batch_id is not None:
         return intent.batch_id == entry.batch_id
@@ -157,7 +159,7 @@ def _skip_known_id(done: tuple[BatchEntry, ...], batch_id: str) -> Skip | None:
 
 
 def _skip(state: LedgerState, intent: Intent) -> Skip | None:
-    done = state.done()
+    done = state.loaded()
     if intent.full_refresh:
         return None
     if intent.batch_id is not None:

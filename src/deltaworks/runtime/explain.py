@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.fit import frame_schema
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
-from deltaworks.model.results import OutputPlan, PlanResult, StagePlan
+from deltaworks.model.results import CheckResult, OutputPlan, PlanResult, StagePlan
 from deltaworks.pipeline.stages import Load, Plan, Stage
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_bounds
@@ -50,7 +50,8 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     try:
         walked = walker.walk()
         outputs = tuple(_output(plan, ctx, load, walked, keeper) for load in plan.loads)
-        return _explained(plan, walked, outputs, bounds)
+        broken = [found for load in plan.loads for found in _violations(plan, ctx, load, walked)]
+        return _explained(plan, walked, outputs, bounds, broken)
     except DeltaworksError as error:
         raise walker.explained(error) from error.__cause__
     except KeyboardInterrupt:
@@ -68,8 +69,17 @@ def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Kee
         return load.plugin.plan(ctx, step.frame)
 
 
+def _violations(plan: Plan, ctx: RunContext, load: Load, walked: Walked) -> tuple[CheckResult, ...]:
+    with step_boundary(load, plan.pipeline.origin.file):
+        return load.plugin.violations(ctx, walked.frames[load.inputs[0]].frame)
+
+
 def _explained(
-    plan: Plan, walked: Walked, outputs: tuple[OutputPlan, ...], bounds: Mapping[str, Bounds]
+    plan: Plan,
+    walked: Walked,
+    outputs: tuple[OutputPlan, ...],
+    bounds: Mapping[str, Bounds],
+    broken: Sequence[CheckResult],
 ) -> PlanResult:
     return PlanResult(
         pipeline=plan.pipeline.name,
@@ -77,11 +87,11 @@ def _explained(
         stages=tuple(_stage(stage, walked, bounds) for stage in plan.stages),
         rows_read=walked.rows_read(),
         rows_to_quarantine=walked.rows_quarantined(),
-        checks=tuple(walked.checks),
+        checks=(*walked.checks, *broken),
         outputs=outputs,
         notes=tuple(
             f'check "{check.name}" would stop the run: {check.detail}'
-            for check in failed(walked.checks)
+            for check in failed((*walked.checks, *broken))
         ),
     )
 

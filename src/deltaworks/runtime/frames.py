@@ -9,6 +9,7 @@ from deltaworks.contracts.plugin import REJECTED
 from deltaworks.engines.spark.measure import RowCounter
 from deltaworks.engines.spark.rejects import accepted, is_marked, refused
 from deltaworks.errors import InternalError
+from deltaworks.pipeline.stages import Stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,6 +21,8 @@ class Rejects:
 
     frame: DataFrame
     stage: str
+    kind: str
+    """What refused them: the stage as it read or changed rows, or a check of its result."""
     rows: int
 
 
@@ -60,7 +63,7 @@ class Keeper:
         self.kept.clear()
 
 
-def split(step: StepFrame, stage: str, keeper: Keeper) -> tuple[StepFrame, Rejects | None]:
+def split(step: StepFrame, stage: Stage, keeper: Keeper) -> tuple[StepFrame, Rejects | None]:
     """Part the rows a stage accepted from those it marked."""
     from pyspark.sql import functions as F
 
@@ -73,11 +76,12 @@ def split(step: StepFrame, stage: str, keeper: Keeper) -> tuple[StepFrame, Rejec
         F.count_if(F.col(REJECTED).isNotNull()),
     ).collect()[0]
     rows_in, rows_out, rows_refused = int(row[0]), int(row[1]), int(row[2])
-    balance(stage, rows_in, rows_out + rows_refused)
+    balance(stage.name, rows_in, rows_out + rows_refused)
     if step.known_rows is not None:
-        balance(stage, step.known_rows, rows_in)
+        balance(stage.name, step.known_rows, rows_in)
     passed = StepFrame(frame=accepted(marked), kept=True, known_rows=rows_out)
-    return passed, Rejects(frame=refused(marked), stage=stage, rows=rows_refused)
+    rejects = Rejects(frame=refused(marked), stage=stage.name, kind=stage.kind, rows=rows_refused)
+    return passed, rejects
 
 
 def balance(stage: str, rows_in: int, rows_out: int) -> None:

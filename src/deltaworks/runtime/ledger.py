@@ -10,7 +10,7 @@ from typing import Any
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, GuardError
-from deltaworks.model.batch import Bounds, same_bounds
+from deltaworks.model.batch import Bounds, Replay, same_bounds
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
 
@@ -58,6 +58,8 @@ class BatchEntry:
     at: datetime
     first_event: int = 0
     replaces: bool = False
+    replay: Replay | None = None
+    """The rows it brings back from the quarantine, if that is where it reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +89,7 @@ class LedgerState:
 
     def read_so_far(self, source: str) -> Bounds | None:
         """All that the batches of this generation read of a source, as one; None for nothing."""
-        taken = [entry.bounds[source] for entry in self.done() if source in entry.bounds]
+        taken = [entry.bounds[source] for entry in self.loaded() if source in entry.bounds]
         if not taken:
             return None
         last = taken[-1]
@@ -97,10 +99,14 @@ class LedgerState:
 
     def twin_of(self, entry: BatchEntry) -> BatchEntry | None:
         """A batch of this generation that is done and read the very same in the very same way."""
-        for other in self.done():
+        for other in self.loaded():
             if other.spec == entry.spec and same_bounds(other.bounds, entry.bounds):
                 return other
         return None
+
+    def loaded(self) -> tuple[BatchEntry, ...]:
+        """Batches of this generation that are done and read the sources, oldest first."""
+        return tuple(entry for entry in self.done() if entry.replay is None)
 
     def done(self) -> tuple[BatchEntry, ...]:
         """Batches of this generation that are done, oldest first."""
@@ -143,6 +149,7 @@ class Ledger:
             "sources": {name: bounds.to_json() for name, bounds in entry.bounds.items()},
             "sinks": [_sink_document(sink) for sink in entry.sinks],
             "replaces": entry.replaces,
+            "replay": entry.replay.to_json() if entry.replay else None,
         }
         events = self._write(PLANNED, entry, state, detail)
         return state.with_batch(entry, events)
@@ -236,6 +243,7 @@ def _planned_entry(row: Mapping[str, Any], detail: Mapping[str, Any]) -> BatchEn
         at=row["at"],
         first_event=int(row["event"]),
         replaces=bool(detail.get("replaces")),
+        replay=Replay.from_json(detail["replay"]) if detail.get("replay") else None,
     )
 
 

@@ -10,7 +10,7 @@ from deltaworks.config.project import RetrySettings
 from deltaworks.contracts.context import BatchWrite, RunContext
 from deltaworks.contracts.sink import Sink
 from deltaworks.engines.spark.fit import frame_schema
-from deltaworks.errors import EngineError, GuardError, InternalError
+from deltaworks.errors import ConstraintViolated, EngineError, GuardError, InternalError
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.results import OutputResult
 from deltaworks.pipeline.stages import Load, Plan
@@ -18,7 +18,7 @@ from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.frames import Keeper, StepFrame
 from deltaworks.runtime.ledger import BatchEntry, SinkEntry
 from deltaworks.runtime.quarantine import SINK as QUARANTINE
-from deltaworks.runtime.quarantine import write_quarantine
+from deltaworks.runtime.quarantine import Quarantine, write_quarantine
 from deltaworks.runtime.retry import retried
 from deltaworks.runtime.walk import Walked
 from deltaworks.version import __version__
@@ -79,9 +79,10 @@ class Landing:
         )
         write_quarantine(
             self.ctx,
+            Quarantine.of(
+                self.ctx.site.warehouse, project=self.project, pipeline=self.plan.pipeline.name
+            ),
             walked.rejects,
-            project=self.project,
-            pipeline=self.plan.pipeline.name,
             entry=self.entry,
             txn=Txn(f"{app_id}:{self.ctx.run_id}", self.entry.n),
             user_metadata=self._metadata(QUARANTINE, ""),
@@ -107,6 +108,10 @@ class Landing:
         try:
             with step_boundary(load, self.plan.pipeline.origin.file):
                 return load.plugin.write(self.ctx, step.frame, batch)
+        except ConstraintViolated as error:
+            with step_boundary(load, self.plan.pipeline.origin.file):
+                error.context["violations"] = load.plugin.violations(self.ctx, step.frame)
+            raise
         except EngineError as error:
             now = load.plugin.state(self.ctx.site, sink.app_id)
             if now.txn_version != self.entry.n:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deltaworks.contracts.check import RowCheck, TableCheck
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.columns import require_columns
-from deltaworks.engines.spark.rejects import row_json
+from deltaworks.engines.spark.rejects import refusal
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.errors import QualityError
 from deltaworks.model.results import CheckResult
@@ -176,13 +176,11 @@ def _rejects(
     for i, stage in enumerate(stages):
         if _on_fail(stage) == "quarantine" and fates[i]:
             rows = kept.filter(F.col(_FATE) == i).select(*_plain(plain))
-            frame = rows.select(
-                F.lit(stage.name).alias("rule"),
-                F.lit(f"check {stage.plugin.plugin_type()} failed").alias("reason"),
-                row_json(rows).alias("row"),
-                F.lit(None).cast("string").alias("raw"),
+            reason = F.lit(f"check {stage.plugin.plugin_type()} failed")
+            frame = rows.select(*refusal(rows, rule=stage.name, reason=reason))
+            found.append(
+                Rejects(frame=frame, stage=stage.inputs[0], kind=stage.kind, rows=fates[i])
             )
-            found.append(Rejects(frame=frame, stage=stage.inputs[0], rows=fates[i]))
     return tuple(found)
 
 

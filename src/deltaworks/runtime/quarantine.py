@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.rows import delete_rows, query_rows, text
 from deltaworks.engines.spark.columns import literal
 from deltaworks.engines.spark.write import TableWriter
+from deltaworks.model.batch import Replay
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.table_ref import quarantine_table
 from deltaworks.model.write import Layout, Overwrite, Stamp
@@ -20,70 +23,198 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SINK = "__quarantine"
+_KEPT = ("rule", "reason", "row", "columns", "raw", "stage", "kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Which of the rows that are set aside."""
+
+    batch: int | None = None
+    step: str = ""
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """What one pipeline of one project has set aside; looked at without a JVM."""
+
+    location: str
+    project: str
+    pipeline: str
+
+    @staticmethod
+    def of(warehouse: str, *, project: str, pipeline: str) -> Quarantine:
+        """The quarantine of a pipeline."""
+        place = quarantine_table(pipeline, warehouse=warehouse).location
+        return Quarantine(place, project, pipeline)
+
+    def exists(self) -> bool:
+        """Whether anything was ever set aside."""
+        return DeltaRsEngine().identity(self.location) is not None
+
+    def groups(
+        self, choice: Choice | None = None, *, version: int | None = None
+    ) -> list[dict[str, Any]]:
+        """How many rows each rule set aside in each batch, oldest first."""
+        if not self.exists():
+            return []
+        names = "batch, stage, kind, rule"
+        return query_rows(
+            self.location,
+            f"{names}, min(run_id) AS run_id, count(*) AS rows, min(reason) AS example, "
+            "min(quarantined_at) AS quarantined_at",
+            where=self._where(choice),
+            rest=f"GROUP BY {names} ORDER BY {names}",
+            version=version,
+        )
+
+    def rows(self, choice: Choice, *, limit: int) -> list[dict[str, Any]]:
+        """The rows themselves, oldest first."""
+        if not self.exists():
+            return []
+        return query_rows(
+            self.location,
+            "batch, stage, kind, rule, reason, row, raw, source, run_id, quarantined_at",
+            where=self._where(choice),
+            rest=f"ORDER BY batch, stage, rule, row LIMIT {limit}",
+        )
+
+    def discard(self, choice: Choice, *, note: Mapping[str, Any]) -> int:
+        """Remove rows for good; the table's history still has them for a while."""
+        return delete_rows(self.location, self._where(choice), note=note) if self.exists() else 0
+
+    def pick(self, choice: Choice, changes: Mapping[str, str]) -> Replay | None:
+        """The rows that a replay would bring back, as they are now; None when there are none."""
+        found = DeltaRsEngine().identity(self.location)
+        if found is None:
+            return None
+        batches = sorted({int(group["batch"]) for group in self.groups(choice, version=found[1])})
+        if not batches:
+            return None
+        return Replay(
+            version=found[1],
+            batches=tuple(batches),
+            step=choice.step,
+            rule=choice.rule,
+            changes=changes,
+        )
+
+    def entries(self, replay: Replay) -> list[tuple[str, str]]:
+        """The steps at which a replay's rows come back, and what had refused them there."""
+        where = self._replayed(replay)
+        rows = query_rows(
+            self.location, "DISTINCT stage, kind", where=where, version=replay.version
+        )
+        return sorted((row["stage"], row["kind"]) for row in rows)
+
+    def forget(self, replay: Replay, *, n: int) -> None:
+        """Take out what a replay brought back; once it is out, this changes nothing."""
+        delete_rows(self.location, self._replayed(replay), note={"replayed_by_batch": n})
+
+    def forget_older(self, generation: int) -> None:
+        """Take out what was set aside before everything was loaded anew."""
+        if self.exists():
+            where = f"{self._mine()} AND generation < {generation}"
+            delete_rows(self.location, where, note={"generation": generation})
+
+    def clear(self, entry: BatchEntry) -> None:
+        """Take back the slice of a batch that was given up."""
+        if self.exists():
+            where = f"{self._mine()} AND generation = {entry.generation} AND batch = {entry.n}"
+            delete_rows(self.location, where, note={"abandoned_batch": entry.n})
+
+    def _mine(self) -> str:
+        return f"project = {text(self.project)} AND pipeline = {text(self.pipeline)}"
+
+    def _where(self, choice: Choice | None) -> str:
+        chosen = choice or Choice()
+        batches = () if chosen.batch is None else (chosen.batch,)
+        return self._of(batches, step=chosen.step, rule=chosen.rule)
+
+    def _replayed(self, replay: Replay) -> str:
+        return self._of(replay.batches, step=replay.step, rule=replay.rule)
+
+    def _of(self, batches: Sequence[int], *, step: str, rule: str) -> str:
+        parts = [self._mine()]
+        if batches:
+            parts.append(f"batch IN ({', '.join(map(str, batches))})")
+        if step:
+            parts.append(f"stage = {text(step)}")
+        if rule:
+            parts.append(f"rule = {text(rule)}")
+        return " AND ".join(parts)
+
+
+def replayed_rows(ctx: RunContext, quarantine: Quarantine, replay: Replay) -> DataFrame:
+    """The rows that a replay brings back, as they are kept."""
+    from pyspark.sql import functions as F
+
+    reader = ctx.spark.read.format("delta").option("versionAsOf", replay.version)
+    rows = reader.load(quarantine.location).filter(
+        (F.col("project") == quarantine.project)
+        & (F.col("pipeline") == quarantine.pipeline)
+        & F.col("batch").isin(*replay.batches)
+    )
+    for name, value in (("stage", replay.step), ("rule", replay.rule)):
+        rows = rows.filter(F.col(name) == value) if value else rows
+    return rows
 
 
 def write_quarantine(
     ctx: RunContext,
+    quarantine: Quarantine,
     rejects: Sequence[Rejects],
     *,
-    project: str,
-    pipeline: str,
     entry: BatchEntry,
     txn: Txn,
     user_metadata: str,
 ) -> CommitInfo | None:
     """Replace this batch's slice; None when there is nothing to set aside and nothing to clear."""
-    location = quarantine_table(pipeline, warehouse=ctx.site.warehouse).location
     some = [part for part in rejects if part.rows]
-    if not some and not _may_hold_slice(location, entry, ctx):
+    begun_before = entry.run_id != ctx.run_id  # only then can it have left a slice behind
+    if not some and not (begun_before and quarantine.exists()):
         return None
-    frame = _slice(ctx, some, project=project, pipeline=pipeline, entry=entry)
-    where = _slice_of(project, pipeline, entry)
+    frame = _slice(ctx, some, quarantine, entry)
     stamp = Stamp(txn=txn, user_metadata=user_metadata)
-    writer = TableWriter(ctx.spark, location, layout=Layout(), stamp=stamp)
-    return writer.overwrite(frame, Overwrite(replace_where=where))
+    writer = TableWriter(ctx.spark, quarantine.location, layout=Layout(), stamp=stamp)
+    where = _covered(quarantine, entry)
+    return writer.overwrite(frame, Overwrite(replace_where=where, merge_schema=True))
 
 
-def clear_quarantine(warehouse: str, *, project: str, pipeline: str, entry: BatchEntry) -> None:
-    """Take back the slice of a batch that was given up."""
-    location = quarantine_table(pipeline, warehouse=warehouse).location
-    DeltaRsEngine().delete(location, _slice_of(project, pipeline, entry))
-
-
-def _slice_of(project: str, pipeline: str, entry: BatchEntry) -> str:
+def _covered(quarantine: Quarantine, entry: BatchEntry) -> str:
     return (
-        f"project = {literal(project)} AND pipeline = {literal(pipeline)} "
+        f"project = {literal(quarantine.project)} AND pipeline = {literal(quarantine.pipeline)} "
         f"AND generation = {entry.generation} AND batch = {entry.n}"
     )
 
 
-def _may_hold_slice(location: str, entry: BatchEntry, ctx: RunContext) -> bool:
-    """Only a batch that an earlier run began can have left a slice behind."""
-    return entry.run_id != ctx.run_id and DeltaRsEngine().identity(location) is not None
-
-
 def _slice(
-    ctx: RunContext, rejects: Sequence[Rejects], *, project: str, pipeline: str, entry: BatchEntry
+    ctx: RunContext, rejects: Sequence[Rejects], quarantine: Quarantine, entry: BatchEntry
 ) -> DataFrame:
     from pyspark.sql import functions as F
 
     if rejects:
-        parts = [part.frame.withColumn("stage", F.lit(part.stage)) for part in rejects]
+        parts = [
+            part.frame.withColumns({"stage": F.lit(part.stage), "kind": F.lit(part.kind)})
+            for part in rejects
+        ]
         rows = reduce(lambda left, right: left.unionByName(right), parts)
     else:
-        text = "rule string, reason string, row string, raw string, stage string"
-        rows = ctx.spark.createDataFrame([], text)
+        rows = ctx.spark.createDataFrame([], ", ".join(f"{name} string" for name in _KEPT))
     sources = ", ".join(sorted(bounds.identity for bounds in entry.bounds.values()))
     return rows.select(
-        F.lit(project).alias("project"),
-        F.lit(pipeline).alias("pipeline"),
+        F.lit(quarantine.project).alias("project"),
+        F.lit(quarantine.pipeline).alias("pipeline"),
         F.lit(entry.generation).cast("long").alias("generation"),
         F.lit(entry.n).cast("long").alias("batch"),
         F.lit(ctx.run_id).alias("run_id"),
         F.col("stage"),
+        F.col("kind"),
         F.col("rule"),
         F.col("reason"),
         F.col("row"),
+        F.col("columns"),
         F.col("raw"),
         F.lit(sources).alias("source"),
         F.lit(ctx.now).cast("timestamp").alias("quarantined_at"),

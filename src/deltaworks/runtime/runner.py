@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import (
@@ -44,8 +45,9 @@ from deltaworks.runtime.ledger import (
     planned_sink,
 )
 from deltaworks.runtime.lock import LockSet, locked, pipeline_lock, table_lock
-from deltaworks.runtime.quarantine import clear_quarantine
+from deltaworks.runtime.quarantine import Choice
 from deltaworks.runtime.records import RunRecords
+from deltaworks.runtime.reentry import Way, way_back
 from deltaworks.runtime.trust import verify_sinks
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine
 
@@ -58,6 +60,9 @@ class RunOptions:
     again: bool = False
     full_refresh: bool = False
     finish_only: bool = False
+    replay: Choice | None = None
+    """Bring these rows back from quarantine, instead of reading the sources."""
+    changes: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
@@ -88,6 +93,7 @@ class _Run:
         project = place.config.project_id
         self.records = RunRecords(place.config.warehouse, project)
         self.ledger = Ledger.open(place.config.warehouse, project=project, pipeline=self.name)
+        self.quarantine = place.quarantine(self.name)
         self.batches: list[BatchResult] = []
         self.notes: list[str] = []
         self.skipped = False
@@ -168,6 +174,9 @@ class _Run:
         state = self.ledger.state()
         if not self.options.full_refresh:
             verify_sinks(self.plan, self.place.site, state)
+        if self.options.replay is not None:
+            self._replay(self.options.replay, state, locks)
+            return
         steps = self._steps(state)
         self.skipped = all(isinstance(step, Skip) for step in steps)
         for step in steps:
@@ -195,6 +204,29 @@ class _Run:
             nothing_new=nothing_new(self.plan, bounds),
         )
 
+    def _replay(self, choice: Choice, state: LedgerState, locks: LockSet) -> None:
+        """Bring rows back from quarantine as a batch of their own."""
+        if state.unfinished is not None:
+            raise GuardError(
+                f"batch {state.unfinished.n} is unfinished",
+                hint=f"finish it first: deltaworks runs resume {state.unfinished.run_id}",
+            )
+        replay = self.quarantine.pick(choice, self.options.changes)
+        if replay is None:
+            self.notes.append("skipped: no such row is in quarantine")
+            self.skipped = True
+            return
+        way = way_back(self.plan, self.quarantine.entries(replay))
+        site = self.place.site
+        bounds = {
+            stage.name: stage.plugin.bounds(site, None)
+            for stage in way.plan.sources
+            if stage.name not in way.steps
+        }
+        intent = Intent(bounds=bounds, spec=self.plan.pipeline.fingerprint())
+        entry = replace(self._new_entry(state, intent, way.plan), replay=replay)
+        self._execute(entry, self._planned(entry, state), frozenset(), locks)
+
     def _take(self, step: Step, state: LedgerState, locks: LockSet) -> LedgerState:
         if isinstance(step, Skip):
             self.notes.append(f"skipped: {step.reason}")
@@ -215,18 +247,21 @@ class _Run:
         intent = self._intent(state)  # anew, because a batch finished just now moves the start
         if intent.nothing_new and state.done():
             return state
-        entry = self._new_entry(state, intent)
+        entry = self._new_entry(state, intent, self.plan)
+        return self._execute(entry, self._planned(entry, state), frozenset(), locks)
+
+    def _planned(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
         state = self.ledger.planned(entry, state)
         detail = ", ".join(f"{name}: {b.summary()}" for name, b in entry.bounds.items())
         self.place.bus.tell(
             BatchPlanned(run_id=self.run_name.run_id, pipeline=self.name, n=entry.n, detail=detail)
         )
-        return self._execute(entry, state, frozenset(), locks)
+        return state
 
-    def _new_entry(self, state: LedgerState, intent: Intent) -> BatchEntry:
+    def _new_entry(self, state: LedgerState, intent: Intent, plan: Plan) -> BatchEntry:
         generation = state.generation + (1 if intent.full_refresh else 0)
         sinks = []
-        for load in self.plan.loads:
+        for load in plan.loads:
             app_id = self.ledger.app_id(load.name, generation)
             found = load.plugin.state(self.place.site, app_id)
             sinks.append(planned_sink(load.name, app_id, found))
@@ -254,7 +289,8 @@ class _Run:
             self.plan,
             self.place,
             self.run_name,
-            twin=state.twin_of(entry),
+            twin=state.twin_of(entry) if entry.replay is None else None,
+            way=self._way(entry),
             warn=self._warn,
         )
         ctx = start_engine(self.place, self.run_name, keep_log=True)
@@ -269,6 +305,21 @@ class _Run:
             raise
         finally:
             self.batches.append(attempt.result)
+        return self._done(entry, state, infos)
+
+    def _way(self, entry: BatchEntry) -> Way | None:
+        if entry.replay is None:
+            return None
+        return way_back(self.plan, self.quarantine.entries(entry.replay))
+
+    def _done(
+        self, entry: BatchEntry, state: LedgerState, infos: Mapping[str, CommitInfo]
+    ) -> LedgerState:
+        """A batch has landed: what it makes out of date in quarantine goes, then it is done."""
+        if entry.replay is not None:
+            self.quarantine.forget(entry.replay, n=entry.n)
+        if entry.replaces:
+            self.quarantine.forget_older(entry.generation)
         return self.ledger.done(entry, state, infos, self.place.clock.now())
 
     def _landed(self, entry: BatchEntry) -> frozenset[str]:
@@ -288,7 +339,7 @@ class _Run:
         """Write down that a batch landed, as far as the tables tell."""
         infos = {sink.name: self._landed_info(sink.name, entry.n) for sink in entry.sinks}
         self.batches.append(_unread(entry, DONE))
-        return self.ledger.done(entry, state, infos, self.place.clock.now())
+        return self._done(entry, state, infos)
 
     def _landed_info(self, name: str, n: int) -> CommitInfo:
         load = next(load for load in self.plan.loads if load.name == name)
@@ -303,10 +354,7 @@ class _Run:
 
     def _give_up(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
         """Record that a batch will never land, and take back what it set aside."""
-        config = self.place.config
-        clear_quarantine(
-            config.warehouse, project=config.project_id, pipeline=self.name, entry=entry
-        )
+        self.quarantine.clear(entry)
         return self.ledger.abandoned(entry, state, self.place.clock.now())
 
     def _warn(self, message: str) -> None:

@@ -141,7 +141,7 @@ class Walker:
         start = self.clock.monotonic()
         with step_boundary(stage, self.file):
             step = do(stage)
-            step, refused = split(step, stage.name, self.keeper)
+            step, refused = split(step, stage, self.keeper)
         if refused is not None:
             self.found.rejects.append(refused)
         self.found.frames[stage.name] = step
@@ -152,18 +152,20 @@ class Walker:
     def _extract(self, stage: Extract) -> StepFrame:
         bounds = self.bounds[stage.name]
         rows = stage.plugin.rows(self.ctx.site, bounds)
-        step = _counted(stage.plugin.read(self.ctx, bounds), known_rows=rows)
+        step = counted(stage.plugin.read(self.ctx, bounds), known_rows=rows)
         step.holds_rows = bool(rows) or stage.plugin.holds_rows(self.ctx.site, bounds)
         self.found.sources[stage.name] = step
         return step
 
     def _apply(self, stage: Apply) -> StepFrame:
-        before = self.found.frames[stage.inputs[0]]
+        return self._applied(stage, self.found.frames[stage.inputs[0]])
+
+    def _applied(self, stage: Apply, before: StepFrame) -> StepFrame:
         others = {name: self.found.frames[name].frame for name in stage.inputs[1:]}
         frame = stage.plugin.apply(self.ctx, before.frame, others)
         if stage.plugin.row_preserving:
             return replace(before, frame=frame, kept=False)
-        step = _counted(frame, known_rows=None)
+        step = counted(frame, known_rows=None)
         if stage.plugin.drops_rows:
             self.found.filters.append((stage.name, before, step))
         return step
@@ -205,7 +207,8 @@ def _explained(
         return error
 
 
-def _counted(frame: DataFrame, *, known_rows: int | None) -> StepFrame:
+def counted(frame: DataFrame, *, known_rows: int | None) -> StepFrame:
+    """A step whose rows are counted as they pass, unless their number is known."""
     if known_rows is not None:
         return StepFrame(frame=frame, known_rows=known_rows)
     counter = RowCounter()

@@ -13,6 +13,7 @@ from deltaworks.contracts.context import RunContext, Site
 from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
 from deltaworks.observe.bus import Bus
 from deltaworks.pipeline.stages import Stage
+from deltaworks.runtime.quarantine import Quarantine
 from deltaworks.runtime.session import SparkStarter
 
 
@@ -30,6 +31,11 @@ class Workplace:
     def site(self) -> Site:
         """Where the project's paths and tables are."""
         return Site(root=self.config.root, warehouse=self.config.warehouse)
+
+    def quarantine(self, pipeline: str) -> Quarantine:
+        """What a pipeline has set aside."""
+        config = self.config
+        return Quarantine.of(config.warehouse, project=config.project_id, pipeline=pipeline)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,16 +16,18 @@ from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState
-from deltaworks.model.results import OutputPlan
+from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
-from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert
+from deltaworks.model.write import Append, Layout, Overwrite, Scd2, Stamp, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from deltaworks.engines.spark.write import TableWriter
 
+_KEYED = ("upsert", "scd2")
+_SCD2_ONLY = ("sequence_by", "track_columns")
 _UPSERT_ONLY = (
     "update_condition",
     "delete_condition",
@@ -34,6 +36,11 @@ _UPSERT_ONLY = (
     "not_matched_by_source",
     "duplicates",
 )
+_FIELDS_OF_MODES = {
+    "upsert": _UPSERT_ONLY,
+    "overwrite": ("replace_where", "overwrite_schema"),
+    "scd2": _SCD2_ONLY,
+}
 
 
 class Duplicates(BaseModel):
@@ -49,11 +56,14 @@ class Duplicates(BaseModel):
 
 @dataclass(frozen=True)
 class _Keyed:
-    """A batch with one row per key."""
+    """A batch with one row per key, and the merge that takes it."""
 
     frame: DataFrame
     rows: int
-    dropped: int
+    write: Upsert
+    dropped: int = 0
+    rows_new: int | None = None
+    """Rows of the batch that become versions, where the table keeps them all."""
 
 
 class DeltaSink(Sink):
@@ -63,10 +73,14 @@ class DeltaSink(Sink):
     """The table's name in the warehouse."""
     path: str = ""
     """The table's folder, instead of a name."""
-    mode: Literal["append", "overwrite", "upsert", "ignore", "error"] = "append"
-    """Add rows, replace them, merge them by key, or write only where no table is yet."""
+    mode: Literal["append", "overwrite", "upsert", "ignore", "error", "scd2"] = "append"
+    """Add rows, replace them, merge them by key, keep every version, or write a new table only."""
     merge_keys: Names = ()
-    """Columns that identify a row, for upsert."""
+    """Columns that identify a row, for upsert and scd2."""
+    sequence_by: str = ""
+    """The column that says since when a row holds, for scd2; the run's time when left out."""
+    track_columns: Names = ()
+    """Columns whose change makes a new version, for scd2; all but the keys when left out."""
     update_condition: SqlExpression | None = None
     """A matched row is updated only where this is true, such as `source.ts > target.ts`."""
     delete_condition: SqlExpression | None = None
@@ -113,16 +127,13 @@ class DeltaSink(Sink):
         return (*found, *self._mode_problems(), *self._condition_problems())
 
     def _mode_problems(self) -> Iterator[str]:
-        if self.mode == "upsert" and not self.merge_keys:
-            yield 'mode "upsert" needs "merge_keys"'
-        if self.mode != "upsert":
-            given = [name for name in ("merge_keys", *_UPSERT_ONLY) if self._says(name)]
-            yield from (f'"{name}" belongs to mode "upsert", not "{self.mode}"' for name in given)
-        if self.mode != "overwrite":
-            given = [name for name in ("replace_where", "overwrite_schema") if self._says(name)]
-            yield from (
-                f'"{name}" belongs to mode "overwrite", not "{self.mode}"' for name in given
-            )
+        if self.mode in _KEYED and not self.merge_keys:
+            yield f'mode "{self.mode}" needs "merge_keys"'
+        if self.mode not in _KEYED and self.merge_keys:
+            yield f'"merge_keys" belongs to mode "upsert", not "{self.mode}"'
+        for mode, names in _FIELDS_OF_MODES.items():
+            given = [name for name in names if self._says(name)] if self.mode != mode else []
+            yield from (f'"{name}" belongs to mode "{mode}", not "{self.mode}"' for name in given)
         if self.replace_where and self.overwrite_schema:
             yield '"replace_where" and "overwrite_schema" exclude each other'
 
@@ -147,10 +158,14 @@ class DeltaSink(Sink):
         return "" if is_url(location) else location
 
     def reads_twice(self) -> bool:
-        return self.mode == "upsert"
+        return self.mode in _KEYED
 
     def adds_on_rerun(self) -> bool:
         return self.mode == "append"
+
+    def takes_more(self) -> bool:
+        is_keyed = self.mode in _KEYED and self.not_matched_by_source == "keep"
+        return self.mode == "append" or is_keyed
 
     def state(self, site: Site, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
@@ -177,8 +192,8 @@ class DeltaSink(Sink):
             return self._refused(ref, state)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
         writer = TableWriter(ctx.spark, ref.location, layout=self._layout(), stamp=stamp)
-        if self.mode == "upsert":
-            return self._upsert(writer, frame, batch)
+        if self.mode in _KEYED:
+            return self._write_keyed(ctx, writer, frame, batch)
         if self.mode == "overwrite" or batch.replace:
             return writer.overwrite(frame, self._overwrite(batch))
         append = Append(merge_schema=self.merge_schema, holds_rows=batch.holds_rows)
@@ -193,14 +208,23 @@ class DeltaSink(Sink):
             hint="use mode append, overwrite or upsert, or another table",
         )
 
-    def _upsert(self, writer: TableWriter, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        with self._one_row_per_key(frame) as keyed:
+    def _write_keyed(
+        self, ctx: RunContext, writer: TableWriter, frame: DataFrame, batch: BatchWrite
+    ) -> CommitInfo:
+        from deltaworks.engines.spark.write import first_rows
+
+        table = None if batch.replace else writer.log.info(writer.location)
+        with self._keyed(ctx, frame, table) as keyed:
             if batch.replace:
-                info = writer.overwrite(keyed.frame, self._overwrite(batch))
+                rows = first_rows(keyed.frame, keyed.write)
+                info = writer.overwrite(rows, self._overwrite(batch))
             else:
-                info = writer.upsert(keyed.frame, self._merge(), rows=keyed.rows)
+                info = writer.upsert(keyed.frame, keyed.write, rows=keyed.rows)
             dropped = {"duplicates": keyed.dropped} if keyed.dropped else {}
-            return replace(info, rows_dropped={**info.rows_dropped, **dropped})
+            info = replace(info, rows_dropped={**info.rows_dropped, **dropped})
+            if keyed.rows_new is None:
+                return info
+            return replace(info, rows_unchanged=frame.count() - keyed.rows_new)
 
     def _overwrite(self, batch: BatchWrite) -> Overwrite:
         if self.mode != "overwrite":
@@ -222,6 +246,28 @@ class DeltaSink(Sink):
             merge_schema=self.merge_schema,
         )
 
+    def _history(self) -> Scd2:
+        return Scd2(
+            keys=self.merge_keys,
+            sequence_by=self.sequence_by,
+            tracked=self.track_columns,
+            merge_schema=self.merge_schema,
+        )
+
+    @contextmanager
+    def _keyed(
+        self, ctx: RunContext, frame: DataFrame, table: TableInfo | None
+    ) -> Iterator[_Keyed]:
+        """The batch as it is merged into the table by key."""
+        from deltaworks.engines.spark.history import versions
+
+        if self.mode == "upsert":
+            with self._one_row_per_key(frame) as keyed:
+                yield keyed
+            return
+        with versions(ctx.spark, frame, table, self._history(), ctx.now) as found:
+            yield _Keyed(found.frame, found.rows, found.merge, rows_new=found.rows_new)
+
     @contextmanager
     def _one_row_per_key(self, frame: DataFrame) -> Iterator[_Keyed]:
         """The batch with one row per key, or the error that says which keys are wrong."""
@@ -233,14 +279,14 @@ class DeltaSink(Sink):
         keys.refuse_null_keys(frame, self.merge_keys)
         if self.duplicates is None:
             rows = keys.refuse_duplicate_keys(frame, self.merge_keys)
-            yield _Keyed(frame, rows, 0)
+            yield _Keyed(frame, rows, self._merge())
             return
         keep, by = self.duplicates.keep, self.duplicates.by
         require_columns(frame, [by], where="duplicates.by")
         ranked = keys.keep_one(frame, self.merge_keys, keep=keep, by=by).persist()
         try:
             kept, rows = keys.refuse_ties(ranked, self.merge_keys, by)
-            yield _Keyed(kept, rows, frame.count() - rows)
+            yield _Keyed(kept, rows, self._merge(), dropped=frame.count() - rows)
         finally:
             ranked.unpersist()
 
@@ -300,9 +346,16 @@ class DeltaSink(Sink):
         if table is not None and self.mode in ("ignore", "error"):
             info = self._refused(self.target(ctx.site), self.state(ctx.site, ""))
             return replace(basis, rows_to_insert=0, note=info.note)
-        if self.mode == "upsert":
-            return self._plan_upsert(ctx, frame, table, basis)
+        if self.mode in _KEYED:
+            return self._plan_keyed(ctx, frame, table, basis)
         return self._plan_write(frame, table, basis)
+
+    def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
+        from deltaworks.engines.deltars.engine import DeltaRsEngine
+        from deltaworks.engines.spark.constraints import violations
+
+        table = DeltaRsEngine().info(self.target(ctx.site).location)
+        return () if table is None else violations(frame, table)
 
     def _plan_write(
         self, frame: DataFrame, table: TableInfo | None, basis: OutputPlan
@@ -328,7 +381,7 @@ class DeltaSink(Sink):
             rows_to_delete=deleted,
         )
 
-    def _plan_upsert(
+    def _plan_keyed(
         self, ctx: RunContext, frame: DataFrame, table: TableInfo | None, basis: OutputPlan
     ) -> OutputPlan:
         from deltaworks.engines.spark.engine import table_sql
@@ -336,8 +389,8 @@ class DeltaSink(Sink):
         from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
         from deltaworks.engines.spark.write import diffed, without_deletes
 
-        write = self._merge()
-        with self._one_row_per_key(frame) as keyed:
+        with self._keyed(ctx, frame, table) as keyed:
+            write = keyed.write
             if table is None:
                 rows = without_deletes(keyed.frame, write).count()
                 return replace(
@@ -348,7 +401,7 @@ class DeltaSink(Sink):
                     rows_unchanged=0,
                     rows_to_drop=keyed.dropped + keyed.rows - rows,
                 )
-            written = written_columns(write, frame.columns)
+            written = written_columns(write, keyed.frame.columns)
             fitted, changes = fit(
                 keyed.frame, table, merge_schema=self.merge_schema, columns=written
             )
@@ -367,6 +420,10 @@ class DeltaSink(Sink):
                     rows_to_insert=counts.insert,
                     rows_to_update=counts.update,
                     rows_to_delete=counts.delete + counts.missing,
-                    rows_unchanged=counts.unchanged,
+                    rows_unchanged=(
+                        counts.unchanged
+                        if keyed.rows_new is None
+                        else frame.count() - keyed.rows_new
+                    ),
                     rows_to_drop=keyed.dropped,
                 )

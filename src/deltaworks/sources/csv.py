@@ -15,7 +15,7 @@ from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame, DataFrameReader
     from pyspark.sql.types import StructType
 
     from deltaworks.engines.spark.csv_files import Dialect
@@ -48,6 +48,8 @@ class CsvSource(FileSource):
     """What happens to a row that has too few or too many cells, or a value of the wrong type."""
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        from pyspark.sql import functions as F
+
         from deltaworks.engines.spark.csv_files import check_headers
 
         if self.header and not self.multiline:
@@ -56,7 +58,14 @@ class CsvSource(FileSource):
         if self.on_error == "fail":
             reader = ctx.spark.read.options(**self._options(), mode="FAILFAST").schema(schema)
             return reader.csv(spark_paths(bounds))
-        return self._marked(self._permissive(ctx, bounds, schema))
+        place = F.concat(F.lit("in "), F.col("_metadata.file_path"))
+        return self._marked(self._permissive(ctx, schema).csv(spark_paths(bounds)), place)
+
+    def reread(self, ctx: RunContext, raw: DataFrame, columns: StructType) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        reader = self._permissive(ctx, columns).option("header", "false")
+        return self._marked(reader.csv(raw), F.lit("read once more"))
 
     def holds_rows(self, site: Site, bounds: Bounds) -> bool:
         if self.multiline or self.options:
@@ -103,27 +112,23 @@ class CsvSource(FileSource):
             **self.options,
         }
 
-    def _permissive(self, ctx: RunContext, bounds: Bounds, schema: StructType) -> DataFrame:
-        """Every row, those that do not fit with their raw text beside them."""
+    def _permissive(self, ctx: RunContext, schema: StructType) -> DataFrameReader:
+        """Gives every row, those that do not fit with their raw text beside them."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         wide = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
         options = {**self._options(), "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        return ctx.spark.read.options(**options).schema(wide).csv(spark_paths(bounds))
+        return ctx.spark.read.options(**options).schema(wide)
 
-    def _marked(self, frame: DataFrame) -> DataFrame:
+    def _marked(self, frame: DataFrame, reason: Column) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.rejects import rejection, row_json
+        from deltaworks.engines.spark.rejects import rejection
 
         raw = F.col(_CORRUPT)
         parsed = frame.drop(_CORRUPT)
         mark = rejection(
-            raw.isNotNull(),
-            rule="csv: cells fit the columns",
-            reason=F.concat(F.lit("in "), F.col("_metadata.file_path")),
-            row=row_json(parsed),
-            raw=raw,
+            raw.isNotNull(), parsed, rule="csv: cells fit the columns", reason=reason, raw=raw
         )
         return frame.select("*", mark.alias(REJECTED)).drop(_CORRUPT)
 
@@ -139,7 +144,7 @@ class CsvSource(FileSource):
         schema = self._columns(ctx, bounds)
         if "value" in error.context:
             return find_value(error, bounds, self._dialect(), columns=schema.fieldNames())
-        frame = self._permissive(ctx, bounds, schema)
+        frame = self._permissive(ctx, schema).csv(spark_paths(bounds))
         wrong = frame.filter(F.col(_CORRUPT).isNotNull())
         # Spark refuses to read the corrupt column alone, so the others are asked for as well
         found = wrong.select("*", F.col("_metadata.file_path").alias(_FILE)).head(1)

@@ -44,7 +44,7 @@ class CastTransform(Transform):
         from pyspark.sql import functions as F
 
         from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.rejects import rejection, row_json
+        from deltaworks.engines.spark.rejects import rejection
 
         reasons = []
         for name, attempt in tried.items():
@@ -55,10 +55,4 @@ class CastTransform(Transform):
             reasons.append(F.when(value.isNotNull() & attempt.isNull(), shown))
         reason = F.concat_ws("; ", *reasons)
         rule = self.name or "cast"
-        return rejection(
-            reason != "",
-            rule=f"{rule}: values fit their types",
-            reason=reason,
-            row=row_json(frame),
-            raw=F.lit(None).cast("string"),
-        )
+        return rejection(reason != "", frame, rule=f"{rule}: values fit their types", reason=reason)

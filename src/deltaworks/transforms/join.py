@@ -26,6 +26,9 @@ class JoinTransform(Transform):
     how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
     """Which rows stay: matches only, all of one side or both, or those with(out) a match."""
 
+    def row_wise(self) -> bool:
+        return self.how not in ("right", "full")
+
     def other_inputs(self) -> tuple[str, ...]:
         return (self.with_,)
 

@@ -72,13 +72,6 @@ class DeltaRsEngine:
             query = QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t")
             return int(pa.table(query.read_all()).column("n")[0].as_py())
 
-    def delete(self, location: str, predicate: str) -> None:
-        """Remove rows from a table of our own; one that is not there has none."""
-        table = self._open_or_none(location, None)
-        if table is not None:
-            with translated(location):
-                table.delete(predicate)
-
     def open(self, location: str, version: int | None = None) -> DeltaTable:
         """The table itself, its log looked at first."""
         from deltalake import DeltaTable

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+}
+"""Options of Spark's JSON that keep microseconds, which its own format cuts off."""
+
 
 def quoted(name: str) -> str:
     """An identifier that SQL takes as it is."""
@@ -26,10 +32,7 @@ def literal(text: str) -> str:
 
 def exact_json(column: str) -> str:
     """SQL for a column as JSON that keeps microseconds, which Spark's own format cuts off."""
-    formats = (
-        "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', "
-        "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'"
-    )
+    formats = ", ".join(f"'{name}', '{value}'" for name, value in EXACT_TIMES.items())
     return f"to_json(struct({column}), map({formats}))"
 
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 _ORDER = "__deltaworks_order"
 _TIE = "__deltaworks_tie"
+_TIE_HINT = "choose a column for `duplicates.by` that tells them apart"
 
 
-def refuse_null_keys(frame: DataFrame, keys: Sequence[str]) -> None:
+def refuse_null_keys(frame: DataFrame, keys: Sequence[str], *, what: str = "merge key") -> None:
     """Raise when a key is NULL: such a row would be inserted again at every run."""
     from pyspark.sql import functions as F
 
@@ -26,7 +27,7 @@ def refuse_null_keys(frame: DataFrame, keys: Sequence[str]) -> None:
         return
     count = nulls.agg(F.count(F.lit(1))).collect()[0][0]
     raise BatchKeyError(
-        f"{count:,} row{' has' if count == 1 else 's have'} NULL in merge key "
+        f"{count:,} row{' has' if count == 1 else 's have'} NULL in {what} "
         f"{_named(keys)}, for example {samples[0]}",
         hint="set such rows aside with a not_null check and `on_fail: quarantine`",
         context={"samples": samples},
@@ -77,7 +78,9 @@ def keep_one(
     )
 
 
-def refuse_ties(frame: DataFrame, keys: Sequence[str], by: str) -> tuple[DataFrame, int]:
+def refuse_ties(
+    frame: DataFrame, keys: Sequence[str], by: str, *, hint: str = _TIE_HINT
+) -> tuple[DataFrame, int]:
     """Raise when nothing tells which row wins; answers the rows without the mark, and how many."""
     from pyspark.sql import functions as F
 
@@ -89,7 +92,7 @@ def refuse_ties(frame: DataFrame, keys: Sequence[str], by: str) -> tuple[DataFra
         raise BatchKeyError(
             f"{ties:,} merge key{'' if ties == 1 else 's'} {_named(keys)} have different rows "
             f'with the same "{by}": {", ".join(samples)}',
-            hint="choose a column for `duplicates.by` that tells them apart",
+            hint=hint,
             context={"samples": samples},
         )
     return frame.drop(_TIE), rows

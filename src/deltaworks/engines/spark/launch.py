@@ -41,6 +41,7 @@ def launch(
 ) -> SparkSession:
     """A session on a new JVM, or one line that says why there is none."""
     from py4j.protocol import Py4JError
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
 
     end_jvm()
@@ -53,7 +54,7 @@ def launch(
         except (PySparkException, Py4JError) as error:
             # Asked before the JVM ends, because the error's text lives in it.
             reason = _reason(error, log_file, start)
-            _stop_context()
+            SparkContext._active_spark_context = None  # or it would be taken for one that works
             end_jvm()
             raise EngineError(
                 f"Spark did not start: {reason}",
@@ -137,14 +138,6 @@ def _start(conf: Mapping[str, str], log: IO[bytes]) -> SparkSession:
         SparkContext._jvm = gateway.jvm
     # Secrets arrive only here, through the socket.
     return SparkSession(SparkContext(conf=_spark_conf(conf), gateway=gateway))
-
-
-def _stop_context() -> None:
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
-    if context is not None:
-        context.stop()
 
 
 def _spark_conf(conf: Mapping[str, str]) -> SparkConf:

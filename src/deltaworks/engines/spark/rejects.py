@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltaworks.contracts.plugin import REJECTED
-from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.columns import EXACT_TIMES, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,18 +20,30 @@ def row_json(frame: DataFrame) -> Column:
 
 
 def rejection(
-    condition: Column, *, rule: Column | str, reason: Column | str, row: Column, raw: Column
+    condition: Column, frame: DataFrame, *, rule: str, reason: Column, raw: Column | None = None
 ) -> Column:
-    """The mark of a refused row; NULL where the condition does not hold."""
+    """The mark of a refused row of a frame; NULL where the condition does not hold."""
     from pyspark.sql import functions as F
 
-    def text(value: Column | str) -> Column:
-        return F.lit(value) if isinstance(value, str) else value
+    return F.when(condition, F.struct(*refusal(frame, rule=rule, reason=reason, raw=raw)))
 
-    mark = F.struct(
-        text(rule).alias("rule"), text(reason).alias("reason"), row.alias("row"), raw.alias("raw")
-    )
-    return F.when(condition, mark)
+
+def refusal(
+    frame: DataFrame, *, rule: str, reason: Column, raw: Column | None = None
+) -> list[Column]:
+    """What is kept of a refused row: why, the row exactly, its columns, and its raw text."""
+    from pyspark.sql import functions as F
+
+    names = [name for name in frame.columns if name != REJECTED]
+    columns = [F.col(quoted(name)) for name in names]
+    row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false", **EXACT_TIMES})
+    return [
+        F.lit(rule).alias("rule"),
+        reason.alias("reason"),
+        row.alias("row"),
+        F.lit(frame.select(*columns).schema.json()).alias("columns"),
+        (F.lit(None).cast("string") if raw is None else raw).alias("raw"),
+    ]
 
 
 def is_marked(frame: DataFrame) -> bool:
@@ -47,7 +59,7 @@ def accepted(frame: DataFrame) -> DataFrame:
 
 
 def refused(frame: DataFrame) -> DataFrame:
-    """The refused rows: rule, reason, row as JSON, raw text."""
+    """The refused rows, as what is kept of them."""
     from pyspark.sql import functions as F
 
     return frame.filter(F.col(REJECTED).isNotNull()).select(f"{REJECTED}.*")

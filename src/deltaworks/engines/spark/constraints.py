@@ -1,0 +1,84 @@
+"""Rules that a table itself holds its rows to: which rows of a batch would break them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltaworks.contracts.expression import columns_of
+from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.model.results import CheckResult
+from deltaworks.model.table_info import TableInfo
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_CHECK = "delta.constraints."
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A rule of a table; Delta refuses a row for which it is not true."""
+
+    name: str
+    rule: str
+    columns: frozenset[str]
+
+
+def constraints(table: TableInfo) -> tuple[Constraint, ...]:
+    """The rules of a table: its CHECK constraints, and columns that take no NULL."""
+    found = [
+        Constraint(key[len(_CHECK) :], rule, _columns(rule))
+        for key, rule in table.properties.items()
+        if key.lower().startswith(_CHECK)
+    ]
+    for entry in json.loads(table.schema.document)["fields"]:
+        if not entry["nullable"]:
+            name = entry["name"]
+            rule = f"{quoted(name)} IS NOT NULL"
+            found.append(Constraint(f"{name} is not null", rule, frozenset({name.lower()})))
+    return tuple(found)
+
+
+def _columns(rule: str) -> frozenset[str]:
+    """The columns a rule names; of a nested field the one it lies in."""
+    return frozenset((outer or name).lower() for outer, name in columns_of(rule))
+
+
+def violations(frame: DataFrame, table: TableInfo) -> tuple[CheckResult, ...]:
+    """The rules that rows of the batch break, with a few of those rows."""
+    have = {name.lower() for name in frame.columns}
+    rules = [rule for rule in constraints(table) if rule.columns <= have]
+    if not rules:
+        return ()
+    counts = frame.agg(*[_count(rule) for rule in rules]).collect()[0]
+    return tuple(
+        _violated(frame, rule, int(rows)) for rule, rows in zip(rules, counts, strict=True) if rows
+    )
+
+
+def _breaks(rule: Constraint) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.expr(f"NOT coalesce(({rule.rule}\n), false)")
+
+
+def _count(rule: Constraint) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.count_if(_breaks(rule))
+
+
+def _violated(frame: DataFrame, rule: Constraint, rows: int) -> CheckResult:
+    samples = sample_rows(frame.filter(_breaks(rule)))
+    return CheckResult(
+        name=rule.name,
+        type="constraint",
+        on_fail="fail",
+        passed=False,
+        rows_failed=rows,
+        detail=f"{rows:,} row{'' if rows == 1 else 's'}, for example {samples[0]}",
+        samples=samples,
+    )
