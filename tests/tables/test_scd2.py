@@ -144,6 +144,11 @@ def test_rows_that_cannot_be_placed_are_refused(
     assert not loader.path.exists()
 
 
+def test_a_key_without_anything_else_has_one_version(loader: Loader) -> None:
+    load(loader, "SELECT 1 AS id, 10 AS ts")
+    assert not load(loader, "SELECT 1 AS id, 20 AS ts").committed
+
+
 def test_names_and_tables_that_do_not_fit_are_refused(loader: Loader) -> None:
     with pytest.raises(SpecError, match="valid_to"):
         load(loader, "SELECT 1 AS id, 'a' AS v, 1 AS ts, 2 AS valid_to")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.columns import EXACT_TIMES, require_columns
-from deltaworks.errors import GuardError, UnsupportedOperation
+from deltaworks.errors import GuardError
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.frames import StepFrame
 from deltaworks.runtime.walk import Walked, Walker, counted
@@ -184,6 +184,4 @@ class ReentryWalker(Walker):
 
 
 def _union(parts: list[DataFrame]) -> DataFrame:
-    if not parts:
-        raise UnsupportedOperation("no rows come back here")
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
