@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import RunRecord
+    from deltaworks.runtime.restore import RestoreResult
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.tables.manager import TableManager
 
@@ -242,6 +244,26 @@ class Project:
             name, is_path = f"{self.config.warehouse}/{name}", True
         ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
         return TableManager(ref, spark=self._spark_engine)
+
+    def restore(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        timestamp: datetime | None = None,
+        apply: bool = False,
+    ) -> RestoreResult:
+        """Set a table back to a version or a moment; without `apply` only say what that does."""
+        from deltaworks.engines.deltars.log import version_at
+        from deltaworks.runtime.restore import restore_table
+
+        ref = self.table(name).ref
+        if timestamp is not None:
+            self.table(name).show()
+            version = version_at(ref.location, timestamp)
+        if version is None:
+            raise ConfigError("say which version to restore", hint="a version, or a timestamp")
+        return restore_table(ref, version, self._workplace(), apply=apply)
 
     def _spark_engine(self) -> CanInspect:
         from deltaworks.engines.spark.engine import SparkEngine

@@ -25,3 +25,12 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds from an arbitrary start; never goes back."""
         return time.monotonic()
+
+
+def parse_moment(text: str) -> datetime:
+    """A moment as people write it; UTC where they name no zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f'"{text}" is not a moment; write it as 2026-01-31T12:00:00Z') from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -38,6 +38,7 @@ COMMANDS = [
     ("quarantine", "discard"),
     ("table", "show"),
     ("table", "history"),
+    ("table", "restore"),
     ("jars", "fetch"),
 ]
 SPEC = "extract: {type: csv, path: a.csv}\nload: {type: delta, table: TABLE}\n"

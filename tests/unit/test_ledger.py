@@ -13,15 +13,21 @@ import pytest
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, DamagedTable, GuardError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
-from deltaworks.model.commit import CommitInfo, Txn
+from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.runtime.ledger import (
     ABANDONED,
     DONE,
+    NOT_RESTORED,
     PLANNED,
+    RESTORED,
+    RESTORING,
+    REVERTED,
     BatchEntry,
     Ledger,
     LedgerState,
+    Restore,
     SinkEntry,
+    landed_sink,
     replay,
 )
 
@@ -48,8 +54,21 @@ def ledger(tmp_path: Path, pipeline: str = "orders", project: str = "shop") -> L
     return Ledger.open(str(tmp_path), project=project, pipeline=pipeline)
 
 
-def landed(version: int) -> dict[str, CommitInfo]:
-    return {"delta": CommitInfo(committed=True, version=version)}
+def landed(version: int) -> list[SinkEntry]:
+    info = CommitInfo(committed=True, version=version)
+    return [landed_sink(SINK, info, SinkState(identity="made", exists=True, version=version))]
+
+
+RESTORE = Restore(
+    restore_id="r1",
+    sink="delta",
+    location="/lake/t",
+    table_id="made",
+    version_from=3,
+    version_to=1,
+    batches=(2, 3),
+    generation=0,
+)
 
 
 def test_a_ledger_that_was_never_written_is_empty_and_stays_unmade(tmp_path: Path) -> None:
@@ -63,7 +82,8 @@ def test_what_was_planned_is_read_back_to_the_last_field(tmp_path: Path) -> None
     ledger(tmp_path).planned(planned, LedgerState())
     state = ledger(tmp_path).state()
     assert state.unfinished == replace(planned, first_event=1)
-    assert (state.generation, state.events, state.next_batch) == (2, 1, 2)
+    assert (state.generation, state.next_generation) == (0, 3)
+    assert (state.events, state.next_batch) == (1, 2)
 
 
 def test_a_batch_goes_from_planned_to_done(tmp_path: Path) -> None:
@@ -76,6 +96,7 @@ def test_a_batch_goes_from_planned_to_done(tmp_path: Path) -> None:
     done = state.done()[0]
     assert (done.state, done.at, done.sinks[0].version) == (DONE, later, 4)
     assert (done.sinks[0].landed, done.sinks[0].committed) == (True, True)
+    assert (SINK.identity, done.sinks[0].identity) == ("table", "made")
 
 
 def test_an_abandoned_batch_keeps_its_number(tmp_path: Path) -> None:
@@ -97,6 +118,34 @@ def test_what_is_kept_in_memory_equals_what_is_read_back(tmp_path: Path) -> None
     assert (read.events, read.generation, read.next_batch) == (6, 0, 4)
     assert [b.n for b in state.batches] == [b.n for b in read.batches] == [1, 2, 3]
     assert {b.state for b in (*state.batches, *read.batches)} == {DONE}
+    assert state.batches[0].sinks == read.batches[0].sinks
+
+
+@pytest.mark.parametrize("outcome", [RESTORED, NOT_RESTORED, ""])
+def test_a_restore_takes_batches_back_once_it_is_confirmed(tmp_path: Path, outcome: str) -> None:
+    book = ledger(tmp_path)
+    state = book.state()
+    for n in (1, 2, 3):
+        state = book.planned(entry(n), state)
+        state = book.done(entry(n), state, landed(n), AT)
+    state = book.restore(RESTORING, RESTORE, state, AT)
+    if outcome:
+        state = book.restore(outcome, replace(RESTORE, version=4), state, AT)
+    read = ledger(tmp_path).state()
+    assert (read.restoring, read.restored) == (state.restoring, state.restored)
+    assert read.restoring == (() if outcome else (RESTORE,))
+    assert [b.n for b in read.done()] == ([1] if outcome == RESTORED else [1, 2, 3])
+    reverted = {b.n for b in read.batches if b.state == REVERTED and b.reverted == {"delta"}}
+    assert reverted == ({2, 3} if outcome == RESTORED else set())
+    assert read.next_batch == 4
+
+
+def test_a_generation_begins_when_its_first_batch_is_in() -> None:
+    rows = [row(1, PLANNED, 1), row(2, DONE, 1), row(3, PLANNED, 2, generation=1)]
+    for last in (row(4, ABANDONED, 2, generation=1), row(4, PLANNED, 3)):
+        state = replay([*rows, last])
+        assert ([b.n for b in state.done()], state.generation) == ([1], 0)
+        assert state.next_generation == 2
 
 
 def test_pipelines_and_projects_do_not_see_each_other(tmp_path: Path) -> None:

@@ -1,16 +1,22 @@
-"""`deltaworks table show` and `deltaworks table history`."""
+"""`deltaworks table show | history | restore`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltaworks.api import Project
 from deltaworks.cli.boundary import answering
 from deltaworks.cli.options import DebugOption, JsonOption, ProfileOption, ProjectOption
-from deltaworks.cli.output import line, print_document, print_json, print_table
+from deltaworks.cli.output import error_line, line, print_document, print_json, print_table
+from deltaworks.clock import parse_moment
+from deltaworks.errors import ConfigError
 from deltaworks.tables.manager import history_document, show_document
+
+if TYPE_CHECKING:
+    from deltaworks.runtime.restore import RestoreResult
 
 app = typer.Typer(help="What a table is and how it came to be.", no_args_is_help=True)
 
@@ -78,3 +84,49 @@ def history(
                 for commit in document["commits"]
             ],
         )
+
+
+@app.command("restore")
+def restore(
+    table: TableArgument,
+    version: Annotated[int | None, typer.Option("--version", help="The version to go to.")] = None,
+    timestamp: Annotated[
+        str | None, typer.Option("--timestamp", help="The moment to go to; UTC, or with its zone.")
+    ] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it; without this it is only shown.")
+    ] = False,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Set a table back. Pipelines whose batches go load them again with their next run."""
+    with answering(as_json=as_json, debug=debug):
+        if (version is None) == (timestamp is None):
+            raise ConfigError("say either --version or --timestamp")
+        opened = Project.open(project, profile=profile, notify=error_line)
+        moment = None if timestamp is None else _moment(timestamp)
+        result = opened.restore(table, version=version, timestamp=moment, apply=apply)
+        if as_json:
+            print_json(result.to_json())
+        else:
+            _print_restore(result)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return parse_moment(text)
+    except ValueError as problem:
+        raise ConfigError(f"--timestamp: {problem}") from None
+
+
+def _print_restore(result: RestoreResult) -> None:
+    goes = "was" if result.applied else "would be"
+    made = f" (in version {result.version})" if result.applied else ""
+    line(f"{result.table} {goes} set back from {result.version_from} to {result.version_to}{made}")
+    for pipeline, batches in result.pipelines:
+        numbers = ", ".join(str(n) for n in batches)
+        line(f"  pipeline {pipeline} loads again what came with batch {numbers}")
+    if not result.applied:
+        line("--apply does it")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,9 @@ from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
 
 PLANNED, DONE, ABANDONED = "planned", "done", "abandoned"
+REVERTED = "reverted"
+"""A batch whose rows a restore took out of a sink again."""
+RESTORING, RESTORED, NOT_RESTORED = "restoring", "restored", "not_restored"
 _COLUMNS = (
     ("project", "text"),
     ("pipeline", "text"),
@@ -60,6 +63,35 @@ class BatchEntry:
     replaces: bool = False
     replay: Replay | None = None
     """The rows it brings back from the quarantine, if that is where it reads."""
+    reverted: frozenset[str] = frozenset()
+    """The sinks that a restore took it out of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restore:
+    """A table on its way back to an older version, as one pipeline that writes it sees it."""
+
+    restore_id: str
+    sink: str
+    location: str
+    table_id: str
+    version_from: int
+    version_to: int
+    batches: tuple[int, ...]
+    """The batches whose rows go."""
+    generation: int
+    """The generation that the table's rows belong to afterwards."""
+    version: int | None = None
+    """The commit that did it, once it is known."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain document for the ledger."""
+        return {**asdict(self), "batches": list(self.batches)}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Restore:
+        """The restore a ledger document stands for."""
+        return Restore(**{**document, "batches": tuple(document["batches"])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +101,14 @@ class LedgerState:
     batches: tuple[BatchEntry, ...] = ()
     generation: int = 0
     events: int = 0
+    restoring: tuple[Restore, ...] = ()
+    """Restores that began and of which nobody wrote down how they ended."""
+    restored: tuple[Restore, ...] = ()
+
+    @property
+    def next_generation(self) -> int:
+        """The number of the next generation; numbers are never used twice."""
+        return max((entry.generation for entry in self.batches), default=self.generation) + 1
 
     @property
     def next_batch(self) -> int:
@@ -78,8 +118,9 @@ class LedgerState:
     def with_batch(self, entry: BatchEntry, events: int) -> LedgerState:
         """The state after one more event, which is about this batch."""
         others = tuple(batch for batch in self.batches if batch.n != entry.n)
-        generation = max(self.generation, entry.generation)
-        return LedgerState(batches=(*others, entry), generation=generation, events=events)
+        # a new generation begins when its first batch is in, not when somebody tries to load it
+        generation = entry.generation if entry.state == DONE else self.generation
+        return replace(self, batches=(*others, entry), generation=generation, events=events)
 
     @property
     def unfinished(self) -> BatchEntry | None:
@@ -100,7 +141,8 @@ class LedgerState:
     def twin_of(self, entry: BatchEntry) -> BatchEntry | None:
         """A batch of this generation that is done and read the very same in the very same way."""
         for other in self.loaded():
-            if other.spec == entry.spec and same_bounds(other.bounds, entry.bounds):
+            same = other.spec == entry.spec and same_bounds(other.bounds, entry.bounds)
+            if same and other.generation == entry.generation:
                 return other
         return None
 
@@ -136,6 +178,14 @@ class Ledger:
         parts = (self.table.table_id, self.project, self.pipeline, sink, str(generation))
         return ":".join(("deltaworks", *parts))
 
+    @staticmethod
+    def everyone(warehouse: str) -> list[Ledger]:
+        """The ledgers of every pipeline of every project that ever ran here."""
+        table = Ledger.open(warehouse, project="", pipeline="").table
+        rows = table.read() if table.exists() else []
+        names = sorted({(row["project"], row["pipeline"]) for row in rows})
+        return [Ledger.open(warehouse, project=one, pipeline=two) for one, two in names]
+
     def state(self) -> LedgerState:
         """What happened so far."""
         if not self.table.exists():
@@ -155,23 +205,35 @@ class Ledger:
         return state.with_batch(entry, events)
 
     def done(
-        self, entry: BatchEntry, state: LedgerState, landed: Mapping[str, CommitInfo], at: datetime
+        self, entry: BatchEntry, state: LedgerState, sinks: Sequence[SinkEntry], at: datetime
     ) -> LedgerState:
-        """Record that a batch landed everywhere."""
-        detail = {
-            "sinks": [
-                {"name": name, "committed": info.committed, "version": info.version}
-                for name, info in landed.items()
-            ]
-        }
-        events = self._write(DONE, replace(entry, at=at), state, detail)
+        """Record that a batch landed everywhere, and in which tables and versions."""
+        detail = {"sinks": [_landed_document(sink) for sink in sinks]}
+        ended = replace(entry, state=DONE, sinks=tuple(sinks), at=at)
+        events = self._write(DONE, ended, state, detail)
         self.table.compact()
-        return state.with_batch(replace(entry, state=DONE, at=at), events)
+        return state.with_batch(ended, events)
 
     def abandoned(self, entry: BatchEntry, state: LedgerState, at: datetime) -> LedgerState:
         """Record that a batch will never land."""
         events = self._write(ABANDONED, replace(entry, at=at), state, {})
         return state.with_batch(replace(entry, state=ABANDONED, at=at), events)
+
+    def restore(self, kind: str, restore: Restore, state: LedgerState, at: datetime) -> LedgerState:
+        """Record how far a restore of one of the pipeline's tables got."""
+        entry = BatchEntry(
+            n=0,
+            batch_id=None,
+            run_id=restore.restore_id,
+            spec="",
+            generation=state.generation,
+            state=kind,
+            bounds={},
+            sinks=(),
+            at=at,
+        )
+        events = self._write(kind, entry, state, restore.to_json())
+        return _after_restore(replace(state, events=events), kind, restore)
 
     def _write(
         self, kind: str, entry: BatchEntry, state: LedgerState, detail: Mapping[str, Any]
@@ -201,6 +263,26 @@ class Ledger:
         return number
 
 
+def landed_sink(sink: SinkEntry, info: CommitInfo, found: SinkState) -> SinkEntry:
+    """A sink as it stands after the batch."""
+    return replace(
+        sink,
+        identity=found.identity,
+        landed=True,
+        committed=info.committed,
+        version=info.version,
+    )
+
+
+def _landed_document(sink: SinkEntry) -> dict[str, Any]:
+    return {
+        "name": sink.name,
+        "identity": sink.identity,
+        "committed": sink.committed,
+        "version": sink.version,
+    }
+
+
 def planned_sink(name: str, app_id: str, found: SinkState) -> SinkEntry:
     """A sink as it stands before the batch."""
     return SinkEntry(name=name, app_id=app_id, identity=found.identity, txn_found=found.txn_version)
@@ -217,17 +299,35 @@ def _sink_document(sink: SinkEntry) -> dict[str, Any]:
 
 def replay(rows: Iterable[Mapping[str, Any]]) -> LedgerState:
     """The state that events, in order, amount to."""
-    batches: dict[int, BatchEntry] = {}
-    generation, events = 0, 0
+    state = LedgerState()
     for row in rows:
-        detail = json.loads(row["detail"])
-        events, generation = int(row["event"]), max(generation, int(row["generation"]))
-        n = int(row["batch"])
-        if row["kind"] == PLANNED:
-            batches[n] = _planned_entry(row, detail)
-        elif n in batches:
-            batches[n] = _ended_entry(batches[n], row, detail)
-    return LedgerState(batches=tuple(batches.values()), generation=generation, events=events)
+        detail, kind, n = json.loads(row["detail"]), str(row["kind"]), int(row["batch"])
+        state = replace(state, events=int(row["event"]))
+        if kind in (RESTORING, RESTORED, NOT_RESTORED):
+            state = _after_restore(state, kind, Restore.from_json(detail))
+        elif kind == PLANNED:
+            state = state.with_batch(_planned_entry(row, detail), state.events)
+        else:
+            for planned in (entry for entry in state.batches if entry.n == n):
+                state = state.with_batch(_ended_entry(planned, row, detail), state.events)
+    return state
+
+
+def _after_restore(state: LedgerState, kind: str, restore: Restore) -> LedgerState:
+    open_ones = tuple(r for r in state.restoring if r.restore_id != restore.restore_id)
+    if kind == RESTORING:
+        return replace(state, restoring=(*open_ones, restore))
+    state = replace(state, restoring=open_ones)
+    if kind == NOT_RESTORED:
+        return state
+    batches = tuple(
+        replace(entry, state=REVERTED, reverted=entry.reverted | {restore.sink})
+        if entry.n in restore.batches
+        else entry
+        for entry in state.batches
+    )
+    restored = (*state.restored, restore)
+    return replace(state, batches=batches, restored=restored, generation=restore.generation)
 
 
 def _planned_entry(row: Mapping[str, Any], detail: Mapping[str, Any]) -> BatchEntry:
@@ -254,6 +354,7 @@ def _ended_entry(
     sinks = tuple(
         replace(
             sink,
+            identity=landed.get(sink.name, {}).get("identity") or sink.identity,
             landed=sink.name in landed,
             committed=bool(landed.get(sink.name, {}).get("committed")),
             version=landed.get(sink.name, {}).get("version"),

@@ -42,12 +42,14 @@ from deltaworks.runtime.ledger import (
     BatchEntry,
     Ledger,
     LedgerState,
+    landed_sink,
     planned_sink,
 )
 from deltaworks.runtime.lock import LockSet, locked, pipeline_lock, table_lock
 from deltaworks.runtime.quarantine import Choice
 from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.reentry import Way, way_back
+from deltaworks.runtime.restore import settle_restores
 from deltaworks.runtime.trust import verify_sinks
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine
 
@@ -172,6 +174,7 @@ class _Run:
 
     def _work(self, locks: LockSet) -> None:
         state = self.ledger.state()
+        state = settle_restores(self.ledger, state, self.quarantine, self.place.clock.now())
         if not self.options.full_refresh:
             verify_sinks(self.plan, self.place.site, state)
         if self.options.replay is not None:
@@ -259,7 +262,7 @@ class _Run:
         return state
 
     def _new_entry(self, state: LedgerState, intent: Intent, plan: Plan) -> BatchEntry:
-        generation = state.generation + (1 if intent.full_refresh else 0)
+        generation = state.next_generation if intent.full_refresh else state.generation
         sinks = []
         for load in plan.loads:
             app_id = self.ledger.app_id(load.name, generation)
@@ -320,7 +323,16 @@ class _Run:
             self.quarantine.forget(entry.replay, n=entry.n)
         if entry.replaces:
             self.quarantine.forget_older(entry.generation)
-        return self.ledger.done(entry, state, infos, self.place.clock.now())
+        plugins = {load.name: load.plugin for load in self.plan.loads}
+        sinks = [
+            landed_sink(
+                sink,
+                infos[sink.name],
+                plugins[sink.name].state(self.place.site, sink.app_id),
+            )
+            for sink in entry.sinks
+        ]
+        return self.ledger.done(entry, state, sinks, self.place.clock.now())
 
     def _landed(self, entry: BatchEntry) -> frozenset[str]:
         """The sinks whose own transaction says that a batch is in."""

@@ -6,7 +6,7 @@ from deltaworks.contracts.context import Site
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import GuardError
 from deltaworks.pipeline.stages import Load, Plan
-from deltaworks.runtime.ledger import BatchEntry, LedgerState, SinkEntry
+from deltaworks.runtime.ledger import REVERTED, BatchEntry, LedgerState, SinkEntry
 
 _CHOICES = "put the table back as it was, or load everything anew with --full-refresh"
 
@@ -16,7 +16,26 @@ def verify_sinks(plan: Plan, site: Site, state: LedgerState) -> None:
     for load in plan.loads:
         last = _last_commit(state, load.name)
         if last is not None:
-            _verify(load, site, *last)
+            ours = frozenset(r.version for r in state.restored if r.sink == load.name)
+            _verify(load, site, *last, ours=ours)
+    _refuse_half_reverted(plan, state)
+
+
+def _refuse_half_reverted(plan: Plan, state: LedgerState) -> None:
+    """Batches that one sink lost are loaded again, which another that appends would get twice."""
+    last = max((entry.n for entry in state.done()), default=0)
+    for entry in state.batches:
+        if entry.state != REVERTED or entry.n < last:
+            continue
+        kept = {sink.name for sink in entry.sinks} - entry.reverted
+        for load in plan.loads:
+            if load.name in kept and load.plugin.adds_on_rerun():
+                raise GuardError(
+                    f'batch {entry.n} was taken out of "{min(entry.reverted)}" by a restore, '
+                    f'and still is in "{load.name}", which appends',
+                    hint=f'restore "{load.name}" to before that batch as well, '
+                    "or load everything anew with --full-refresh",
+                )
 
 
 def _last_commit(state: LedgerState, name: str) -> tuple[BatchEntry, SinkEntry] | None:
@@ -28,7 +47,9 @@ def _last_commit(state: LedgerState, name: str) -> tuple[BatchEntry, SinkEntry] 
     return None
 
 
-def _verify(load: Load, site: Site, entry: BatchEntry, sink: SinkEntry) -> None:
+def _verify(
+    load: Load, site: Site, entry: BatchEntry, sink: SinkEntry, *, ours: frozenset[int | None]
+) -> None:
     label = load.plugin.target(site).label
     now = load.plugin.state(site, sink.app_id)
     if not now.exists:
@@ -40,14 +61,18 @@ def _verify(load: Load, site: Site, entry: BatchEntry, sink: SinkEntry) -> None:
             hint=_CHOICES,
         )
     if sink.version is not None:
-        _refuse_restored(load, site, label, sink.version)
+        _refuse_restored(load, site, label, sink.version, ours)
 
 
-def _refuse_restored(load: Load, site: Site, label: str, version: int) -> None:
+def _refuse_restored(
+    load: Load, site: Site, label: str, version: int, ours: frozenset[int | None]
+) -> None:
     location = load.plugin.target(site).location
     for record in DeltaRsEngine().history(location, limit=50):
-        if record.version > version and record.operation == "RESTORE":
+        foreign = record.operation == "RESTORE" and record.version not in ours
+        if record.version > version and foreign:
             raise GuardError(
                 f'"{label}" was set back to an older version by hand (in version {record.version})',
-                hint="load everything anew with --full-refresh, or restore the newest version",
+                hint="put it back and use `deltaworks table restore`, "
+                "or load everything anew with --full-refresh",
             )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
+from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.source import Source
 from deltaworks.errors import DeltaworksError, GuardError, TableNotFound
@@ -63,7 +63,7 @@ class DeltaSource(Source):
     @classmethod
     def _a_moment(cls, text: str | None) -> str | None:
         if text is not None:
-            _moment(text)
+            parse_moment(text)
         return text
 
     def reads_increments(self) -> bool:
@@ -104,7 +104,7 @@ class DeltaSource(Source):
             return self.version_as_of
         self._info(site, None)
         location = self._location(site)
-        return version_at(location, _moment(self.timestamp_as_of))
+        return version_at(location, parse_moment(self.timestamp_as_of))
 
     def _location(self, site: Site) -> str:
         return site.table(table=self.table, path=self.path).location
@@ -149,11 +149,3 @@ class DeltaSource(Source):
         if self.skip_change_commits:
             return "leave_out"
         return "reread" if self.ignore_changes else "refuse"
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f'"{text}" is not a moment; write it as 2026-01-31T12:00:00Z') from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

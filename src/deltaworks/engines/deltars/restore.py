@@ -1,0 +1,37 @@
+"""Setting a table back without a JVM, where its features allow it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.files import fsync_commit
+from deltaworks.model.table_info import TableInfo
+
+_PLAIN_FEATURES = frozenset(
+    {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
+)
+_PLAIN_READER, _PLAIN_WRITER = 1, 4
+
+
+def can_restore(table: TableInfo) -> bool:
+    """Whether the table has nothing that delta-rs would have to know to set it back."""
+    if table.features:
+        return set(table.features) <= _PLAIN_FEATURES
+    return table.reader_version <= _PLAIN_READER and table.writer_version <= _PLAIN_WRITER
+
+
+def restore(location: str, version: int, *, note: Mapping[str, Any]) -> int:
+    """Make the table what it was at a version, in one commit; answers that commit's version."""
+    from deltalake import CommitProperties
+
+    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(dict(note))})
+    table = DeltaRsEngine().open(location)
+    with translated(location):
+        table.restore(version, commit_properties=properties)
+        table.update_incremental()
+        fsync_commit(location, table.version())
+        return table.version()

@@ -1,0 +1,31 @@
+"""Setting a table back with Spark, which knows every feature a table may have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.spark.engine import SparkEngine, table_sql
+from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[str, Any]) -> int:
+    """Make the table what it was at a version, in one commit; answers that commit's version."""
+    from pyspark.errors import PySparkException
+
+    session = spark.newSession()
+    with set_for_one_write(session, {USER_METADATA: json.dumps(dict(note))}):
+        try:
+            statement = f"RESTORE TABLE {table_sql(location)} TO VERSION AS OF {version}"
+            session.sql(statement).collect()
+        except PySparkException as error:
+            raise translate(error) from error
+    made = SparkEngine(session).history(location, limit=1)[0].version
+    fsync_commit(location, made)
+    return made
