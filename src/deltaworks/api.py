@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import RunRecord
     from deltaworks.runtime.restore import RestoreResult
+    from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.tables.manager import TableManager
 
@@ -264,6 +265,16 @@ class Project:
         if version is None:
             raise ConfigError("say which version to restore", hint="a version, or a timestamp")
         return restore_table(ref, version, self._workplace(), apply=apply)
+
+    def undo(
+        self, run_id: str, *, apply: bool = False, variables: Variables | None = None
+    ) -> UndoResult:
+        """Take back one run, if nothing later touched its rows; without `apply` only look."""
+        from deltaworks.runtime.undo import undo_run
+
+        record = self.find_run(run_id)
+        plan = self._plan(record.pipeline, variables)
+        return undo_run(record.run_id, plan, self._workplace(), apply=apply)
 
     def _spark_engine(self) -> CanInspect:
         from deltaworks.engines.spark.engine import SparkEngine

@@ -39,6 +39,7 @@ COMMANDS = [
     ("table", "show"),
     ("table", "history"),
     ("table", "restore"),
+    ("table", "undo"),
     ("jars", "fetch"),
 ]
 SPEC = "extract: {type: csv, path: a.csv}\nload: {type: delta, table: TABLE}\n"

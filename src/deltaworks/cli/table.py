@@ -1,4 +1,4 @@
-"""`deltaworks table show | history | restore`."""
+"""`deltaworks table show | history | restore | undo`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import typer
 
 from deltaworks.api import Project
 from deltaworks.cli.boundary import answering
-from deltaworks.cli.options import DebugOption, JsonOption, ProfileOption, ProjectOption
+from deltaworks.cli.options import (
+    DebugOption,
+    JsonOption,
+    ProfileOption,
+    ProjectOption,
+    VarOption,
+    parse_variables,
+)
 from deltaworks.cli.output import error_line, line, print_document, print_json, print_table
 from deltaworks.clock import parse_moment
 from deltaworks.errors import ConfigError
@@ -130,3 +137,36 @@ def _print_restore(result: RestoreResult) -> None:
         line(f"  pipeline {pipeline} loads again what came with batch {numbers}")
     if not result.applied:
         line("--apply does it")
+
+
+@app.command("undo")
+def undo(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run, or how its id begins.")],
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it; without this it is only shown.")
+    ] = False,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Take back what one run did, if nothing later touched its rows. It is not loaded again."""
+    with answering(as_json=as_json, debug=debug):
+        opened = Project.open(
+            project, profile=profile, variables=parse_variables(var), notify=error_line
+        )
+        result = opened.undo(run_id, apply=apply)
+        if as_json:
+            print_json(result.to_json())
+            return
+        verb = "were" if apply else "would be"
+        for label, info in result.tables:
+            line(
+                f"{label}: {info.rows_removed:,} rows {verb} removed, "
+                f"{info.rows_put_back:,} {verb} put back"
+            )
+        if not result.tables:
+            line(f"batch {result.batch} changed no table")
+        elif not apply:
+            line("--apply does it")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.plugin import Plugin
-from deltaworks.model.commit import CommitInfo, SinkState
+from deltaworks.errors import UnsupportedOperation
+from deltaworks.model.commit import CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.table_ref import TableRef
 
@@ -52,6 +53,10 @@ class Sink(Plugin):
     def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
         """Rules of the target itself that rows of the batch would break."""
         return ()
+
+    def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
+        """Take out what one commit did, if nothing later touched it; else say why not."""
+        raise UnsupportedOperation(f"a {self.plugin_type()} sink takes no batch back")
 
     def reads_twice(self) -> bool:
         """Whether writing goes over the rows more than once, so that they must be kept."""

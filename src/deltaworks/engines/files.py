@@ -90,7 +90,8 @@ def newer_files(now: Bounds, since: Bounds) -> Bounds:
         return now
     known = {stamp.path: stamp for stamp in since.files}
     new = tuple(stamp for stamp in now.files if known.get(stamp.path) != stamp)
-    changed = [stamp.path for stamp in new if stamp.path in known]
+    undone = set(since.position.get("undone", ()))
+    changed = [stamp.path for stamp in new if stamp.path in known.keys() - undone]
     return Bounds(
         kind=now.kind,
         identity=now.identity,

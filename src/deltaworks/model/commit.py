@@ -31,6 +31,16 @@ class CommitInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UndoInfo:
+    """What taking a batch out of one sink did, or would do."""
+
+    committed: bool
+    version: int | None
+    rows_removed: int
+    rows_put_back: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class SinkState:
     """What stands at a sink before a batch: who it is and the last batch it holds."""
 

@@ -15,6 +15,7 @@ from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
 
 PLANNED, DONE, ABANDONED = "planned", "done", "abandoned"
+UNDOING, UNDONE, NOT_UNDONE = "undoing", "undone", "not_undone"
 REVERTED = "reverted"
 """A batch whose rows a restore took out of a sink again."""
 RESTORING, RESTORED, NOT_RESTORED = "restoring", "restored", "not_restored"
@@ -104,6 +105,8 @@ class LedgerState:
     restoring: tuple[Restore, ...] = ()
     """Restores that began and of which nobody wrote down how they ended."""
     restored: tuple[Restore, ...] = ()
+    undoing: tuple[int, ...] = ()
+    """Batches that somebody began to undo, and of which nobody wrote down how that ended."""
 
     @property
     def next_generation(self) -> int:
@@ -130,13 +133,25 @@ class LedgerState:
 
     def read_so_far(self, source: str) -> Bounds | None:
         """All that the batches of this generation read of a source, as one; None for nothing."""
-        taken = [entry.bounds[source] for entry in self.loaded() if source in entry.bounds]
-        if not taken:
+        read = [
+            entry
+            for entry in self.batches
+            if entry.state in (DONE, UNDONE) and entry.generation == self.generation
+            if entry.replay is None and source in entry.bounds
+        ]
+        if not read:
             return None
-        last = taken[-1]
-        same = [bounds for bounds in taken if bounds.identity == last.identity]
-        files = {stamp.path: stamp for bounds in same for stamp in bounds.files}
-        return replace(last, files=tuple(files.values()))
+        last = read[-1].bounds[source]
+        same = [entry for entry in read if entry.bounds[source].identity == last.identity]
+        files = {stamp.path: stamp for entry in same for stamp in entry.bounds[source].files}
+        undone = [
+            stamp.path
+            for entry in same
+            if entry.state == UNDONE
+            for stamp in entry.bounds[source].files
+        ]
+        position = {**last.position, "undone": undone} if undone else last.position
+        return replace(last, files=tuple(files.values()), position=position)
 
     def twin_of(self, entry: BatchEntry) -> BatchEntry | None:
         """A batch of this generation that is done and read the very same in the very same way."""
@@ -218,6 +233,11 @@ class Ledger:
         """Record that a batch will never land."""
         events = self._write(ABANDONED, replace(entry, at=at), state, {})
         return state.with_batch(replace(entry, state=ABANDONED, at=at), events)
+
+    def undo(self, kind: str, entry: BatchEntry, state: LedgerState, at: datetime) -> LedgerState:
+        """Record how far the undoing of a batch got."""
+        events = self._write(kind, replace(entry, at=at), state, {})
+        return _after_undo(replace(state, events=events), kind, entry.n)
 
     def restore(self, kind: str, restore: Restore, state: LedgerState, at: datetime) -> LedgerState:
         """Record how far a restore of one of the pipeline's tables got."""
@@ -305,12 +325,24 @@ def replay(rows: Iterable[Mapping[str, Any]]) -> LedgerState:
         state = replace(state, events=int(row["event"]))
         if kind in (RESTORING, RESTORED, NOT_RESTORED):
             state = _after_restore(state, kind, Restore.from_json(detail))
+        elif kind in (UNDOING, UNDONE, NOT_UNDONE):
+            state = _after_undo(state, kind, n)
         elif kind == PLANNED:
             state = state.with_batch(_planned_entry(row, detail), state.events)
         else:
             for planned in (entry for entry in state.batches if entry.n == n):
                 state = state.with_batch(_ended_entry(planned, row, detail), state.events)
     return state
+
+
+def _after_undo(state: LedgerState, kind: str, n: int) -> LedgerState:
+    others = tuple(one for one in state.undoing if one != n)
+    if kind != UNDONE:
+        return replace(state, undoing=(*others, n) if kind == UNDOING else others)
+    batches = tuple(
+        replace(entry, state=UNDONE) if entry.n == n else entry for entry in state.batches
+    )
+    return replace(state, undoing=others, batches=batches)
 
 
 def _after_restore(state: LedgerState, kind: str, restore: Restore) -> LedgerState:

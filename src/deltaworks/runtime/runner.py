@@ -51,6 +51,7 @@ from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.reentry import Way, way_back
 from deltaworks.runtime.restore import settle_restores
 from deltaworks.runtime.trust import verify_sinks
+from deltaworks.runtime.undo import settle_undos
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine
 
 
@@ -174,7 +175,9 @@ class _Run:
 
     def _work(self, locks: LockSet) -> None:
         state = self.ledger.state()
-        state = settle_restores(self.ledger, state, self.quarantine, self.place.clock.now())
+        now = self.place.clock.now()
+        state = settle_restores(self.ledger, state, self.quarantine, now)
+        state = settle_undos(self.plan, self.place.site, self.ledger, state, now)
         if not self.options.full_refresh:
             verify_sinks(self.plan, self.place.site, state)
         if self.options.replay is not None:

@@ -15,7 +15,7 @@ from deltaworks.contracts.plugin import Names, TextMap
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
-from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState
+from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
@@ -198,6 +198,37 @@ class DeltaSink(Sink):
             return writer.overwrite(frame, self._overwrite(batch))
         append = Append(merge_schema=self.merge_schema, holds_rows=batch.holds_rows)
         return writer.append(frame, append)
+
+    def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
+        from deltaworks.engines.deltars.engine import DeltaRsEngine
+        from deltaworks.engines.spark.history import VALID_FROM
+        from deltaworks.engines.spark.revert import revert_files, revert_merge
+        from deltaworks.engines.spark.write import TableWriter
+
+        ref = self.target(ctx.site)
+        state = self.state(ctx.site, batch.txn.app_id)
+        table = DeltaRsEngine().info(ref.location)
+        if table is None or state.txn_version == batch.txn.version:
+            return UndoInfo(committed=False, version=None, rows_removed=0, rows_put_back=0)
+        if self.mode in _KEYED:
+            more = (VALID_FROM,) if self.mode == "scd2" else ()
+            found = revert_merge(ctx.spark, table, version, (*self.merge_keys, *more))
+        else:
+            found = revert_files(ctx.spark, table, version)
+        info = CommitInfo(committed=False)
+        if apply:
+            stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
+            writer = TableWriter(ctx.spark, ref.location, layout=Layout(), stamp=stamp)
+            if found.merge is None:
+                info = writer.overwrite(found.frame, Overwrite())
+            else:
+                info = writer.upsert(found.frame, found.merge, rows=found.rows)
+        return UndoInfo(
+            committed=info.committed,
+            version=info.version,
+            rows_removed=found.rows_removed,
+            rows_put_back=found.rows_put_back,
+        )
 
     def _refused(self, ref: TableRef, state: SinkState) -> CommitInfo:
         if self.mode == "ignore":

@@ -6,6 +6,7 @@ files' own; so the files are looked at before they are trusted.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -63,6 +64,23 @@ def check_log(location: str) -> None:
         if file.version != expected:
             raise damaged(location, f"commit {expected} is missing")
         expected += 1
+
+
+def file_changes(location: str, version: int) -> tuple[frozenset[str], frozenset[str]]:
+    """The data files that a commit added and removed, as it spells them."""
+    path = Path(location) / "_delta_log" / f"{version:020d}.json"
+    try:
+        actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        raise VersionNotFound(
+            f'commit {version} of "{location}" is no longer in its log',
+            hint="the log was cleaned up; only commits that are still there can be looked into",
+        ) from None
+    added, removed = (
+        frozenset(action[kind]["path"] for action in actions if kind in action)
+        for kind in ("add", "remove")
+    )
+    return added, removed
 
 
 def version_at(location: str, moment: datetime) -> int:

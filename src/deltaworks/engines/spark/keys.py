@@ -66,7 +66,7 @@ def keep_one(
 
     key_columns = [column(frame, key) for key in keys]
     by_column = column(frame, by)
-    print_of_row = _fingerprint(frame)
+    print_of_row = fingerprint(frame)
     order = by_column.desc_nulls_last() if keep == "newest" else by_column.asc_nulls_last()
     ranked = Window.partitionBy(*key_columns).orderBy(order, print_of_row)
     equals = Window.partitionBy(*key_columns, by_column)
@@ -98,7 +98,7 @@ def refuse_ties(
     return frame.drop(_TIE), rows
 
 
-def _fingerprint(frame: DataFrame) -> Column:
+def fingerprint(frame: DataFrame) -> Column:
     """A hash of the whole row. Spark's hash skips NULLs, so where they are goes in as well."""
     from pyspark.sql import functions as F
 
