@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import RunRecord
     from deltaworks.runtime.restore import RestoreResult
+    from deltaworks.runtime.runner import NewSinks
     from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.tables.manager import TableManager
@@ -160,12 +161,20 @@ class Project:
         batch_id: str | None = None,
         again: bool = False,
         full_refresh: bool = False,
+        start: str = "",
+        new_sinks: NewSinks = "ask",
     ) -> RunResult:
         """Run a pipeline once; a run that fails is a result with an error."""
         from deltaworks.runtime.runner import RunOptions, run_plan
 
         plan = self._plan(target, variables)
-        options = RunOptions(batch_id=batch_id, again=again, full_refresh=full_refresh)
+        options = RunOptions(
+            batch_id=batch_id,
+            again=again,
+            full_refresh=full_refresh,
+            start=start,
+            new_sinks=new_sinks,
+        )
         return run_plan(plan, self._workplace(), options)
 
     def resume(self, run_id: str, *, variables: Variables | None = None) -> RunResult:

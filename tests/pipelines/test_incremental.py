@@ -144,3 +144,70 @@ def test_a_cleaned_up_history_stops_an_increment_with_the_choices(bench: Workben
     assert "history was cleaned up" in answer.stderr
     bench.run("copy", "--full-refresh")
     assert ids(bench, "copy") == [1, 2, 3, 4]
+
+
+LOAD_TWO = "load:\n- {type: delta, table: first}\n- {type: delta, table: second}\n"
+LOAD_ONE = "load: {type: delta, table: first}\n"
+FILES = 'extract: {type: csv, path: "in/*.csv", schema: "id int", incremental: true}\n'
+CHECK = 'checks:\n  - {type: expression, rule: "id <> 9", on_fail: quarantine}\n'
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("backfill", [1, 2, 3]), ("from-now", [3])])
+def test_a_sink_that_is_added_later_is_asked_for_once(
+    bench: Workbench, choice: str, expected: list[int]
+) -> None:
+    bench.pipeline("p", FILES + CHECK + LOAD_ONE)
+    for name in ("1", "2"):
+        bench.write(f"in/{name}.csv", f"id\n{name}\n9\n")
+        bench.run("p")
+    bench.pipeline("p", FILES + CHECK + LOAD_TWO)
+    bench.write("in/3.csv", "id\n3\n")
+    refused = bench.fail("p")
+    assert (refused.code, "--new-sinks backfill" in refused.stderr) == (5, True)
+    bench.run("p", "--new-sinks", choice)
+    assert [row["id"] for row in bench.rows("second")] == expected
+    assert [row["id"] for row in bench.rows("first")] == [1, 2, 3]
+    groups = bench.cli("quarantine", "list", "--json").json["groups"]
+    assert [group["batch"] for group in groups] == [1, 2]  # a backfill sets nothing aside again
+    bench.write("in/4.csv", "id\n4\n")
+    bench.run("p")
+    assert [row["id"] for row in bench.rows("second")] == [*expected, 4]
+
+
+def test_a_backfill_needs_what_was_read(bench: Workbench) -> None:
+    bench.pipeline("p", FILES + LOAD_ONE)
+    bench.write("in/1.csv", "id\n1\n")
+    bench.run("p")
+    (bench.root / "in/1.csv").unlink()
+    bench.write("in/2.csv", "id\n2\n")
+    bench.pipeline("p", FILES + LOAD_TWO)
+    refused = bench.fail("p", "--new-sinks", "backfill")
+    assert (refused.code, "is gone" in refused.stderr) == (5, True)
+    bench.run("p", "--new-sinks", "from-now")
+    assert [row["id"] for row in bench.rows("second")] == [2]
+
+
+def test_increments_start_where_the_caller_says(bench: Workbench) -> None:
+    import os
+
+    for name, day in (("1", 1), ("2", 5)):
+        path = bench.write(f"in/{name}.csv", f"id\n{name}\n")
+        os.utime(path, (1767225600 + day * 86400,) * 2)
+    bench.pipeline("p", FILES + LOAD_ONE)
+    bench.run("p", "--from", "2026-01-03")
+    assert [row["id"] for row in bench.rows("first")] == [2]
+    bench.pipeline(
+        "q",
+        "extract: {type: delta, table: first, incremental: true}\nload: {type: delta, table: q}\n",
+    )
+    os.utime(bench.root / "in/1.csv")
+    bench.run("p", "--from", "2026-02-01")
+    bench.run("q", "--from", "1")
+    assert [row["id"] for row in bench.rows("q")] == [1]
+    bench.run("q", "--from", "0")
+    assert [row["id"] for row in bench.rows("q")] == [1, 1, 2]
+    for arguments, words in ((("p", "--from", "soon"), "is not a moment"),):
+        refused = bench.fail(*arguments)
+        assert (refused.code, words in refused.stderr) == (2, True)
+    bench.pipeline("r", FILES.replace(", incremental: true", "") + LOAD_ONE)
+    assert "reads increments" in bench.fail("r", "--from", "2026-01-01").stderr

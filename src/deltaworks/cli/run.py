@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -46,6 +46,16 @@ def run(
     full_refresh: Annotated[
         bool, typer.Option("--full-refresh", help="Start over: replace what the sinks hold.")
     ] = False,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="POINT", help="Read increments from this version or moment on."
+        ),
+    ] = "",
+    new_sinks: Annotated[
+        Literal["ask", "backfill", "from-now"],
+        typer.Option("--new-sinks", help="What a sink gets that was added later."),
+    ] = "ask",
     project: ProjectOption = ".",
     profile: ProfileOption = "",
     var: VarOption = None,
@@ -64,6 +74,8 @@ def run(
             "batch_id": batch_id,
             "again": again,
             "full_refresh": full_refresh,
+            "start": start,
+            "new_sinks": new_sinks,
         }
         with Progress(quiet=quiet) as progress:
 

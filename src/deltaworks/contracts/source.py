@@ -36,6 +36,10 @@ class Source(Plugin):
         """Whether each batch reads only what is new since the last one."""
         return False
 
+    def start_at(self, site: Site, point: str) -> Bounds | None:
+        """What counts as read when a batch is to start at a point; None when nothing does."""
+        raise UnsupportedOperation(f"a {self.plugin_type()} source cannot start at a point")
+
     def still_there(self, site: Site, bounds: Bounds) -> str:
         """Why recorded bounds can no longer be read identically; empty when they can."""
         return ""

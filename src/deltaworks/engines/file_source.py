@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pydantic import Field
 
+from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.contracts.source import Source
@@ -27,6 +30,12 @@ class FileSource(Source):
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
         now = file_bounds(site.path(self.path), written=self.path)
         return now if since is None else newer_files(now, since)
+
+    def start_at(self, site: Site, point: str) -> Bounds | None:
+        start_ns = int(parse_moment(point).timestamp() * 1e9)
+        now = file_bounds(site.path(self.path), written=self.path)
+        older = tuple(stamp for stamp in now.files if stamp.modified_ns < start_ns)
+        return replace(now, files=older)
 
     def still_there(self, site: Site, bounds: Bounds) -> str:
         return changed_file(bounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 FILES = "files"
@@ -51,6 +51,16 @@ class Bounds:
     def size_bytes(self) -> int:
         """Bytes to read, as far as they are known before reading."""
         return sum(stamp.size_bytes for stamp in self.files)
+
+    def from_the_start(self) -> Bounds:
+        """All that was read up to here, but for what was undone."""
+        undone = set(self.position.get("undone", ()))
+        apart = ("since_version", "undone", "changed")
+        return replace(
+            self,
+            files=tuple(stamp for stamp in self.files if stamp.path not in undone),
+            position={key: value for key, value in self.position.items() if key not in apart},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """A plain document for the ledger."""

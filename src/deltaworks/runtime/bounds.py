@@ -5,21 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltaworks.contracts.context import Site
-from deltaworks.errors import DeltaworksError, GuardError
+from deltaworks.errors import ConfigError, DeltaworksError, GuardError
 from deltaworks.model.batch import Bounds
-from deltaworks.pipeline.stages import Plan
+from deltaworks.pipeline.stages import Extract, Plan
 from deltaworks.runtime.ledger import LedgerState
 
 
-def take_bounds(plan: Plan, site: Site, state: LedgerState) -> dict[str, Bounds]:
-    """The bounds of every source, found without an engine; increments go on from the last batch."""
+def take_bounds(
+    plan: Plan, site: Site, state: LedgerState, *, start: str = ""
+) -> dict[str, Bounds]:
+    """The bounds of every source, found without an engine.
+
+    Increments go on from the last batch, or from a point that the caller names.
+    """
+    if start and not is_incremental(plan):
+        raise ConfigError(
+            "no source of this pipeline reads increments, so that there is no point to start from",
+            hint="say `incremental: true` at the source, or run it without --from",
+        )
     found = {}
     for stage in plan.sources:
-        since = state.read_so_far(stage.name) if stage.plugin.reads_increments() else None
         try:
+            since = _since(stage, site, state, start)
             found[stage.name] = stage.plugin.bounds(site, since)
         except DeltaworksError as error:
             raise error.at(plan.pipeline.origin.file, stage.line) from error.__cause__
+    return found
+
+
+def _since(stage: Extract, site: Site, state: LedgerState, start: str) -> Bounds | None:
+    if not stage.plugin.reads_increments():
+        return None
+    if not start:
+        return state.read_so_far(stage.name)
+    try:
+        return stage.plugin.start_at(site, start)
+    except ValueError as problem:
+        raise ConfigError(f"--from: {problem}") from None
+
+
+def read_bounds(plan: Plan, site: Site, state: LedgerState) -> dict[str, Bounds]:
+    """All that was read so far, to be read once more."""
+    found = {}
+    for stage in plan.sources:
+        read = state.read_so_far(stage.name) if stage.plugin.reads_increments() else None
+        found[stage.name] = read.from_the_start() if read else stage.plugin.bounds(site, None)
     return found
 
 

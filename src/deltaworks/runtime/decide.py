@@ -123,6 +123,8 @@ def _why_not_again(entry: BatchEntry, intent: Intent) -> str:
     """Why a batch that landed nowhere is not what this run wants; empty when it is."""
     if entry.replay is not None:
         return "its rows are still in quarantine"
+    if entry.backfill:
+        return "it was to fill a new sink"
     if intent.batch_id != entry.batch_id:
         return "this run has another batch id"
     if entry.spec != intent.spec:
@@ -134,7 +136,7 @@ def _why_not_again(entry: BatchEntry, intent: Intent) -> str:
 
 def _is_retry(entry: BatchEntry, intent: Intent) -> bool:
     """Whether the run that was cut off wanted just what this one wants."""
-    if intent.full_refresh != entry.replaces or entry.replay is not None:
+    if intent.full_refresh != entry.replaces or not entry.reads_on:
         return False
     if intent.batch_id is not None or entry.batch_id is not None:
         return intent.batch_id == entry.batch_id

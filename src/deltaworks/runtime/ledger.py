@@ -64,8 +64,15 @@ class BatchEntry:
     replaces: bool = False
     replay: Replay | None = None
     """The rows it brings back from the quarantine, if that is where it reads."""
+    backfill: bool = False
+    """Whether it brings a new sink what others have; what was read does not change by it."""
     reverted: frozenset[str] = frozenset()
     """The sinks that a restore took it out of."""
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether it goes on in the sources, so that the next one starts where it ended."""
+        return self.replay is None and not self.backfill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +144,7 @@ class LedgerState:
             entry
             for entry in self.batches
             if entry.state in (DONE, UNDONE) and entry.generation == self.generation
-            if entry.replay is None and source in entry.bounds
+            if entry.reads_on and source in entry.bounds
         ]
         if not read:
             return None
@@ -163,7 +170,7 @@ class LedgerState:
 
     def loaded(self) -> tuple[BatchEntry, ...]:
         """Batches of this generation that are done and read the sources, oldest first."""
-        return tuple(entry for entry in self.done() if entry.replay is None)
+        return tuple(entry for entry in self.done() if entry.reads_on)
 
     def done(self) -> tuple[BatchEntry, ...]:
         """Batches of this generation that are done, oldest first."""
@@ -215,6 +222,7 @@ class Ledger:
             "sinks": [_sink_document(sink) for sink in entry.sinks],
             "replaces": entry.replaces,
             "replay": entry.replay.to_json() if entry.replay else None,
+            "backfill": entry.backfill,
         }
         events = self._write(PLANNED, entry, state, detail)
         return state.with_batch(entry, events)
@@ -376,6 +384,7 @@ def _planned_entry(row: Mapping[str, Any], detail: Mapping[str, Any]) -> BatchEn
         first_event=int(row["event"]),
         replaces=bool(detail.get("replaces")),
         replay=Replay.from_json(detail["replay"]) if detail.get("replay") else None,
+        backfill=bool(detail.get("backfill")),
     )
 
 

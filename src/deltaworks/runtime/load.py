@@ -45,7 +45,7 @@ class Landing:
     def land(self, walked: Walked, landed: frozenset[str]) -> dict[str, CommitInfo]:
         """Write the batch wherever it has not landed; answers how it landed in each sink."""
         self._keep(walked)
-        if not landed and self.twin is None:
+        if not landed and self.twin is None and not self.entry.backfill:
             self._quarantine(walked)
         results: dict[str, CommitInfo] = {}
         for load in self.plan.loads:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Literal
 
-from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import (
     DeltaworksError,
     GuardError,
     Interrupted,
     UnsupportedOperation,
 )
-from deltaworks.model.commit import CommitInfo
-from deltaworks.model.events import BatchPlanned, RunFinished, RunStarted, Warned
+from deltaworks.model.events import RunFinished, RunStarted, Warned
 from deltaworks.model.results import FAILED, SKIPPED, SUCCEEDED, BatchResult, RunResult
 from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.attempt import Attempt
+from deltaworks.runtime.batches import Batches, NewBatch, unread, with_loads
 from deltaworks.runtime.bounds import (
     is_incremental,
     nothing_new,
+    read_bounds,
     refuse_changed_files,
     take_bounds,
     why_gone,
@@ -36,23 +36,17 @@ from deltaworks.runtime.decide import (
     decide,
     finish_only,
 )
-from deltaworks.runtime.ledger import (
-    DONE,
-    PLANNED,
-    BatchEntry,
-    Ledger,
-    LedgerState,
-    landed_sink,
-    planned_sink,
-)
+from deltaworks.runtime.ledger import BatchEntry, Ledger, LedgerState
 from deltaworks.runtime.lock import LockSet, locked, pipeline_lock, table_lock
 from deltaworks.runtime.quarantine import Choice
 from deltaworks.runtime.records import RunRecords
-from deltaworks.runtime.reentry import Way, way_back
+from deltaworks.runtime.reentry import way_back
 from deltaworks.runtime.restore import settle_restores
 from deltaworks.runtime.trust import verify_sinks
 from deltaworks.runtime.undo import settle_undos
-from deltaworks.runtime.workplace import Workplace, new_run, start_engine
+from deltaworks.runtime.workplace import Workplace, new_run
+
+NewSinks = Literal["ask", "backfill", "from-now"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +57,10 @@ class RunOptions:
     again: bool = False
     full_refresh: bool = False
     finish_only: bool = False
+    start: str = ""
+    """Where increments start, instead of where the last batch ended."""
+    new_sinks: NewSinks = "ask"
+    """What a sink gets that was added after batches had landed in others."""
     replay: Choice | None = None
     """Bring these rows back from quarantine, instead of reading the sources."""
     changes: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +95,7 @@ class _Run:
         self.records = RunRecords(place.config.warehouse, project)
         self.ledger = Ledger.open(place.config.warehouse, project=project, pipeline=self.name)
         self.quarantine = place.quarantine(self.name)
-        self.batches: list[BatchResult] = []
+        self.results: list[BatchResult] = []
         self.notes: list[str] = []
         self.skipped = False
         self.recorded = False
@@ -124,17 +122,17 @@ class _Run:
     def abandon(self, run_id: str) -> BatchEntry:
         path = pipeline_lock(self.place.config.warehouse, self.name)
         wait = self.place.config.locks.wait_seconds
-        with locked([path], wait_seconds=wait, notify=self.place.notify):
-            state = self.ledger.state()
+        with locked([path], wait_seconds=wait, notify=self.place.notify) as locks:
+            state, batches = self.ledger.state(), self._batches(locks)
             entry = state.unfinished
             if entry is None or entry.run_id != run_id:
                 raise GuardError(f"run {run_id} left no batch unfinished")
-            if landed := self._landed(entry):
+            if landed := batches.landed(entry):
                 raise GuardError(
                     f"batch {entry.n} has landed in {', '.join(sorted(landed))}",
                     hint=f"finish it with `deltaworks runs resume {run_id}`",
                 )
-            self._give_up(entry, state)
+            batches.give_up(entry, state)
             return entry
 
     def _result(self, error: DeltaworksError | None, duration_s: float) -> RunResult:
@@ -145,7 +143,7 @@ class _Run:
             status=status,
             started_at=self.run_name.now.isoformat(),
             duration_s=duration_s,
-            batches=tuple(self.batches),
+            batches=tuple(self.results),
             notes=tuple(self.notes),
             error=error,
         )
@@ -171,9 +169,20 @@ class _Run:
             self.records.started(self.run_name.run_id, self.name, self.run_name.now)
             self.recorded = True
             self.place.bus.tell(RunStarted(run_id=self.run_name.run_id, pipeline=self.name))
-            self._work(locks)
+            self._work(self._batches(locks))
 
-    def _work(self, locks: LockSet) -> None:
+    def _batches(self, locks: LockSet) -> Batches:
+        return Batches(
+            plan=self.plan,
+            place=self.place,
+            run=self.run_name,
+            ledger=self.ledger,
+            locks=locks,
+            warn=self._warn,
+            results=self.results,
+        )
+
+    def _work(self, batches: Batches) -> None:
         state = self.ledger.state()
         now = self.place.clock.now()
         state = settle_restores(self.ledger, state, self.quarantine, now)
@@ -181,15 +190,17 @@ class _Run:
         if not self.options.full_refresh:
             verify_sinks(self.plan, self.place.site, state)
         if self.options.replay is not None:
-            self._replay(self.options.replay, state, locks)
+            self._replay(self.options.replay, state, batches)
             return
-        steps = self._steps(state)
+        if state.unfinished is None and not self.options.finish_only:
+            state = self._welcome(state, batches)
+        steps = self._steps(state, batches)
         self.skipped = all(isinstance(step, Skip) for step in steps)
         for step in steps:
-            state = self._take(step, state, locks)
+            state = self._take(step, state, batches)
 
-    def _steps(self, state: LedgerState) -> tuple[Step, ...]:
-        look = Look(landed=self._landed, gone=self._gone)
+    def _steps(self, state: LedgerState, batches: Batches) -> tuple[Step, ...]:
+        look = Look(landed=batches.landed, gone=batches.gone)
         if self.options.finish_only:
             return finish_only(state, self.plan.pipeline.fingerprint(), look)
         return decide(state, self._intent(state), look)
@@ -197,20 +208,21 @@ class _Run:
     def _intent(self, state: LedgerState) -> Intent:
         """What this run would do next, were nothing unfinished."""
         read_before = LedgerState() if self.options.full_refresh else state
-        bounds = take_bounds(self.plan, self.place.site, read_before)
+        start = self.options.start
+        bounds = take_bounds(self.plan, self.place.site, read_before, start=start)
         refuse_changed_files(self.plan, bounds)
         return Intent(
             bounds=bounds,
             spec=self.plan.pipeline.fingerprint(),
             batch_id=self.options.batch_id,
-            again=self.options.again,
+            again=self.options.again or bool(start),
             full_refresh=self.options.full_refresh,
             adds_on_rerun=any(load.plugin.adds_on_rerun() for load in self.plan.loads),
             incremental=is_incremental(self.plan),
             nothing_new=nothing_new(self.plan, bounds),
         )
 
-    def _replay(self, choice: Choice, state: LedgerState, locks: LockSet) -> None:
+    def _replay(self, choice: Choice, state: LedgerState, batches: Batches) -> None:
         """Bring rows back from quarantine as a batch of their own."""
         if state.unfinished is not None:
             raise GuardError(
@@ -229,156 +241,62 @@ class _Run:
             for stage in way.plan.sources
             if stage.name not in way.steps
         }
-        intent = Intent(bounds=bounds, spec=self.plan.pipeline.fingerprint())
-        entry = replace(self._new_entry(state, intent, way.plan), replay=replay)
-        self._execute(entry, self._planned(entry, state), frozenset(), locks)
+        batches.plan_new(NewBatch(plan=way.plan, bounds=bounds, replay=replay), state)
 
-    def _take(self, step: Step, state: LedgerState, locks: LockSet) -> LedgerState:
+    def _take(self, step: Step, state: LedgerState, batches: Batches) -> LedgerState:
         if isinstance(step, Skip):
             self.notes.append(f"skipped: {step.reason}")
-            self.batches.append(_unread(step.entry, SKIPPED))
+            batches.results.append(unread(step.entry, SKIPPED))
             return state
         if isinstance(step, Abandon):
             self._warn(f"batch {step.entry.n} was never written and is given up: {step.reason}")
-            return self._give_up(step.entry, state)
+            return batches.give_up(step.entry, state)
         if isinstance(step, Complete):
             self._warn(f"batch {step.entry.n} had landed before the last run was cut off")
-            return self._complete(step.entry, state)
+            return batches.complete(step.entry, state)
         if isinstance(step, Redo):
             self._warn(f"batch {step.entry.n} was cut off and is finished now")
-            return self._execute(step.entry, state, step.landed, locks)
-        return self._plan_new(state, locks)
+            return batches.execute(step.entry, state, step.landed)
+        return self._plan_new(state, batches)
 
-    def _plan_new(self, state: LedgerState, locks: LockSet) -> LedgerState:
+    def _welcome(self, state: LedgerState, batches: Batches) -> LedgerState:
+        """Give sinks that are new what the others have, if the caller says so."""
+        known = {sink.name for entry in state.done() for sink in entry.sinks}
+        new = [load.name for load in self.plan.loads if load.name not in known]
+        if not (new and known and is_incremental(self.plan)) or self.options.full_refresh:
+            return state
+        if self.options.new_sinks == "from-now":
+            return state
+        if self.options.new_sinks == "ask":
+            raise GuardError(
+                f'sink "{new[0]}" is new, and what was read so far is only in the others',
+                hint="say --new-sinks backfill to load it there as well, "
+                "or --new-sinks from-now to start with what comes next",
+            )
+        bounds = read_bounds(self.plan, self.place.site, state)
+        if problem := why_gone(self.plan, self.place.site, bounds):
+            raise GuardError(
+                f'what was read so far cannot be loaded into "{new[0]}": {problem}',
+                hint="say --new-sinks from-now, or load everything anew with --full-refresh",
+            )
+        plan = with_loads(self.plan, set(new))
+        return batches.plan_new(NewBatch(plan=plan, bounds=bounds, backfill=True), state)
+
+    def _plan_new(self, state: LedgerState, batches: Batches) -> LedgerState:
+        state = self._welcome(state, batches)
         intent = self._intent(state)  # anew, because a batch finished just now moves the start
         if intent.nothing_new and state.done():
             return state
-        entry = self._new_entry(state, intent, self.plan)
-        return self._execute(entry, self._planned(entry, state), frozenset(), locks)
-
-    def _planned(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
-        state = self.ledger.planned(entry, state)
-        detail = ", ".join(f"{name}: {b.summary()}" for name, b in entry.bounds.items())
-        self.place.bus.tell(
-            BatchPlanned(run_id=self.run_name.run_id, pipeline=self.name, n=entry.n, detail=detail)
-        )
-        return state
-
-    def _new_entry(self, state: LedgerState, intent: Intent, plan: Plan) -> BatchEntry:
-        generation = state.next_generation if intent.full_refresh else state.generation
-        sinks = []
-        for load in plan.loads:
-            app_id = self.ledger.app_id(load.name, generation)
-            found = load.plugin.state(self.place.site, app_id)
-            sinks.append(planned_sink(load.name, app_id, found))
-        return BatchEntry(
-            n=state.next_batch,
-            batch_id=intent.batch_id,
-            run_id=self.run_name.run_id,
-            spec=intent.spec,
-            generation=generation,
-            state=PLANNED,
+        new = NewBatch(
+            plan=self.plan,
             bounds=intent.bounds,
-            sinks=tuple(sinks),
-            at=self.place.clock.now(),
-            replaces=intent.full_refresh,
+            batch_id=intent.batch_id,
+            full_refresh=intent.full_refresh,
         )
-
-    def _execute(
-        self, entry: BatchEntry, state: LedgerState, landed: frozenset[str], locks: LockSet
-    ) -> LedgerState:
-        """Evaluate a batch once, land it, and say so in the ledger."""
-        from deltaworks.engines.spark.session import jvm_process
-
-        attempt = Attempt.at(
-            entry,
-            self.plan,
-            self.place,
-            self.run_name,
-            twin=state.twin_of(entry) if entry.replay is None else None,
-            way=self._way(entry),
-            warn=self._warn,
-        )
-        ctx = start_engine(self.place, self.run_name, keep_log=True)
-        jvm = jvm_process(ctx.spark)
-        if jvm is not None:
-            locks.name_jvm(*jvm)
-        try:
-            infos = attempt.make(ctx, landed)
-        except DeltaworksError:
-            if not attempt.may_have_landed and not landed:
-                self._give_up(entry, state)  # so the next run starts clean
-            raise
-        finally:
-            self.batches.append(attempt.result)
-        return self._done(entry, state, infos)
-
-    def _way(self, entry: BatchEntry) -> Way | None:
-        if entry.replay is None:
-            return None
-        return way_back(self.plan, self.quarantine.entries(entry.replay))
-
-    def _done(
-        self, entry: BatchEntry, state: LedgerState, infos: Mapping[str, CommitInfo]
-    ) -> LedgerState:
-        """A batch has landed: what it makes out of date in quarantine goes, then it is done."""
-        if entry.replay is not None:
-            self.quarantine.forget(entry.replay, n=entry.n)
-        if entry.replaces:
-            self.quarantine.forget_older(entry.generation)
-        plugins = {load.name: load.plugin for load in self.plan.loads}
-        sinks = [
-            landed_sink(
-                sink,
-                infos[sink.name],
-                plugins[sink.name].state(self.place.site, sink.app_id),
-            )
-            for sink in entry.sinks
-        ]
-        return self.ledger.done(entry, state, sinks, self.place.clock.now())
-
-    def _landed(self, entry: BatchEntry) -> frozenset[str]:
-        """The sinks whose own transaction says that a batch is in."""
-        app_ids = {sink.name: sink.app_id for sink in entry.sinks}
-        return frozenset(
-            load.name
-            for load in self.plan.loads
-            if load.name in app_ids
-            and load.plugin.state(self.place.site, app_ids[load.name]).txn_version == entry.n
-        )
-
-    def _gone(self, entry: BatchEntry) -> str:
-        return why_gone(self.plan, self.place.site, entry.bounds)
-
-    def _complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
-        """Write down that a batch landed, as far as the tables tell."""
-        infos = {sink.name: self._landed_info(sink.name, entry.n) for sink in entry.sinks}
-        self.batches.append(_unread(entry, DONE))
-        return self._done(entry, state, infos)
-
-    def _landed_info(self, name: str, n: int) -> CommitInfo:
-        load = next(load for load in self.plan.loads if load.name == name)
-        if load.plugin.state(self.place.site, "").version is None:
-            return CommitInfo(committed=True)
-        location = load.plugin.target(self.place.site).location
-        for record in DeltaRsEngine().history(location, limit=50):
-            note = record.user_metadata
-            if (note.get("pipeline"), note.get("step"), note.get("batch")) == (self.name, name, n):
-                return CommitInfo(committed=True, version=record.version)
-        return CommitInfo(committed=True)
-
-    def _give_up(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
-        """Record that a batch will never land, and take back what it set aside."""
-        self.quarantine.clear(entry)
-        return self.ledger.abandoned(entry, state, self.place.clock.now())
+        return batches.plan_new(new, state)
 
     def _warn(self, message: str) -> None:
         self.notes.append(message)
         self.place.bus.tell(
             Warned(run_id=self.run_name.run_id, pipeline=self.name, message=message)
         )
-
-
-def _unread(entry: BatchEntry, state: str) -> BatchResult:
-    """A batch that this run did not read; its counts are not known."""
-    return BatchResult(n=entry.n, id=entry.batch_id, state=state)

@@ -78,6 +78,18 @@ class DeltaSource(Source):
             position = {"version": found.version, "rows": None, "since_version": last}
         return Bounds(kind=VERSION, identity=found.table_id, position=position)
 
+    def start_at(self, site: Site, point: str) -> Bounds | None:
+        from deltaworks.engines.deltars.log import version_at
+
+        found = self._info(site, None)
+        if point.isdecimal():
+            read = int(point) - 1
+        else:
+            read = version_at(self._location(site), parse_moment(point))
+        if read < 0:
+            return None
+        return Bounds(kind=VERSION, identity=found.table_id, position={"version": read})
+
     def _refuse_lost_history(self, site: Site, last: int, latest: int) -> None:
         """What was added since can only be told while every commit since is there."""
         from deltaworks.engines.deltars.log import commit_files

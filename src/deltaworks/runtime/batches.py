@@ -1,0 +1,192 @@
+"""The batches of one run: planned, executed, completed or given up, each step in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.errors import DeltaworksError
+from deltaworks.model.batch import Bounds, Replay
+from deltaworks.model.commit import CommitInfo
+from deltaworks.model.events import BatchPlanned
+from deltaworks.model.results import BatchResult
+from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.runtime.attempt import Attempt
+from deltaworks.runtime.bounds import why_gone
+from deltaworks.runtime.ledger import (
+    DONE,
+    PLANNED,
+    BatchEntry,
+    Ledger,
+    LedgerState,
+    landed_sink,
+    planned_sink,
+)
+from deltaworks.runtime.lock import LockSet
+from deltaworks.runtime.reentry import Way, way_back
+from deltaworks.runtime.workplace import RunName, Workplace, start_engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewBatch:
+    """What a batch is to be, before it has a number."""
+
+    plan: Plan
+    bounds: Mapping[str, Bounds]
+    batch_id: str | None = None
+    full_refresh: bool = False
+    replay: Replay | None = None
+    backfill: bool = False
+
+
+@dataclass(kw_only=True)
+class Batches:
+    """What one run does to batches of its pipeline, and what came of each."""
+
+    plan: Plan
+    place: Workplace
+    run: RunName
+    ledger: Ledger
+    locks: LockSet
+    warn: Callable[[str], None]
+    results: list[BatchResult] = field(default_factory=list)
+
+    def plan_new(self, new: NewBatch, state: LedgerState) -> LedgerState:
+        """Write down what a batch will read and where it goes, then execute it."""
+        entry = self._entry(new, state)
+        state = self.ledger.planned(entry, state)
+        detail = ", ".join(f"{name}: {b.summary()}" for name, b in entry.bounds.items())
+        self.place.bus.tell(
+            BatchPlanned(
+                run_id=self.run.run_id, pipeline=self.run.pipeline, n=entry.n, detail=detail
+            )
+        )
+        return self.execute(entry, state, frozenset())
+
+    def _entry(self, new: NewBatch, state: LedgerState) -> BatchEntry:
+        generation = state.next_generation if new.full_refresh else state.generation
+        sinks = []
+        for load in new.plan.loads:
+            app_id = self.ledger.app_id(load.name, generation)
+            found = load.plugin.state(self.place.site, app_id)
+            sinks.append(planned_sink(load.name, app_id, found))
+        return BatchEntry(
+            n=state.next_batch,
+            batch_id=new.batch_id,
+            run_id=self.run.run_id,
+            spec=self.plan.pipeline.fingerprint(),
+            generation=generation,
+            state=PLANNED,
+            bounds=new.bounds,
+            sinks=tuple(sinks),
+            at=self.place.clock.now(),
+            replaces=new.full_refresh,
+            replay=new.replay,
+            backfill=new.backfill,
+        )
+
+    def execute(self, entry: BatchEntry, state: LedgerState, landed: frozenset[str]) -> LedgerState:
+        """Evaluate a batch once, land it where it has not landed, and say so in the ledger."""
+        from deltaworks.engines.spark.session import jvm_process
+
+        attempt = Attempt.at(
+            entry,
+            self._plan_of(entry),
+            self.place,
+            self.run,
+            twin=state.twin_of(entry) if entry.replay is None else None,
+            way=self._way(entry),
+            warn=self.warn,
+        )
+        ctx = start_engine(self.place, self.run, keep_log=True)
+        jvm = jvm_process(ctx.spark)
+        if jvm is not None:
+            self.locks.name_jvm(*jvm)
+        try:
+            infos = attempt.make(ctx, landed)
+        except DeltaworksError:
+            if not attempt.may_have_landed and not landed:
+                self.give_up(entry, state)  # so the next run starts clean
+            raise
+        finally:
+            self.results.append(attempt.result)
+        return self._done(entry, state, infos)
+
+    def complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
+        """Write down that a batch landed, as far as the tables tell."""
+        infos = {sink.name: self._landed_info(sink.name, entry.n) for sink in entry.sinks}
+        self.results.append(unread(entry, DONE))
+        return self._done(entry, state, infos)
+
+    def give_up(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
+        """Record that a batch will never land, and take back what it set aside."""
+        self.place.quarantine(self.run.pipeline).clear(entry)
+        return self.ledger.abandoned(entry, state, self.place.clock.now())
+
+    def landed(self, entry: BatchEntry) -> frozenset[str]:
+        """The sinks whose own transaction says that a batch is in."""
+        app_ids = {sink.name: sink.app_id for sink in entry.sinks}
+        return frozenset(
+            load.name
+            for load in self.plan.loads
+            if load.name in app_ids
+            and load.plugin.state(self.place.site, app_ids[load.name]).txn_version == entry.n
+        )
+
+    def gone(self, entry: BatchEntry) -> str:
+        """Why what a batch read cannot be read again identically; empty when it can."""
+        return why_gone(self.plan, self.place.site, entry.bounds)
+
+    def _plan_of(self, entry: BatchEntry) -> Plan:
+        """The plan with only those sinks that the batch goes to."""
+        names = {sink.name for sink in entry.sinks}
+        return with_loads(self.plan, names)
+
+    def _way(self, entry: BatchEntry) -> Way | None:
+        if entry.replay is None:
+            return None
+        quarantine = self.place.quarantine(self.run.pipeline)
+        return way_back(self.plan, quarantine.entries(entry.replay))
+
+    def _done(
+        self, entry: BatchEntry, state: LedgerState, infos: Mapping[str, CommitInfo]
+    ) -> LedgerState:
+        """A batch has landed: what it makes out of date in quarantine goes, then it is done."""
+        quarantine = self.place.quarantine(self.run.pipeline)
+        if entry.replay is not None:
+            quarantine.forget(entry.replay, n=entry.n)
+        if entry.replaces:
+            quarantine.forget_older(entry.generation)
+        plugins = {load.name: load.plugin for load in self.plan.loads}
+        sinks = [
+            landed_sink(
+                sink,
+                infos[sink.name],
+                plugins[sink.name].state(self.place.site, sink.app_id),
+            )
+            for sink in entry.sinks
+        ]
+        return self.ledger.done(entry, state, sinks, self.place.clock.now())
+
+    def _landed_info(self, name: str, n: int) -> CommitInfo:
+        load = next(load for load in self.plan.loads if load.name == name)
+        if load.plugin.state(self.place.site, "").version is None:
+            return CommitInfo(committed=True)
+        location, mine = load.plugin.target(self.place.site).location, self.run.pipeline
+        for record in DeltaRsEngine().history(location, limit=50):
+            note = record.user_metadata
+            if (note.get("pipeline"), note.get("step"), note.get("batch")) == (mine, name, n):
+                return CommitInfo(committed=True, version=record.version)
+        return CommitInfo(committed=True)
+
+
+def with_loads(plan: Plan, names: set[str]) -> Plan:
+    """A plan with only some of its sinks."""
+    kept = (stage for stage in plan.stages if not isinstance(stage, Load) or stage.name in names)
+    return replace(plan, stages=tuple(kept))
+
+
+def unread(entry: BatchEntry, state: str) -> BatchResult:
+    """A batch that this run did not read; its counts are not known."""
+    return BatchResult(n=entry.n, id=entry.batch_id, state=state)
