@@ -184,6 +184,14 @@ class Project:
         plan = self._plan(self.find_run(run_id).pipeline, variables)
         return run_plan(plan, self._workplace(), RunOptions(finish_only=True))
 
+    def load_parked(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
+        """Commit the batch that a run had to park, and do nothing else."""
+        from deltaworks.runtime.runner import RunOptions, run_plan
+
+        record = self.find_run(run_id)
+        plan = self._plan(record.pipeline, variables)
+        return run_plan(plan, self._workplace(), RunOptions(parked_run=record.run_id))
+
     def abandon(self, run_id: str, *, variables: Variables | None = None) -> int:
         """Give up the batch that a run left unfinished, if it landed nowhere; its number."""
         from deltaworks.runtime.runner import abandon_batch

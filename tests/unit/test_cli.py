@@ -31,6 +31,7 @@ COMMANDS = [
     ("runs", "list"),
     ("runs", "show"),
     ("runs", "resume"),
+    ("runs", "replay"),
     ("runs", "abandon"),
     ("quarantine", "list"),
     ("quarantine", "show"),

@@ -1,4 +1,4 @@
-"""`deltaworks runs list | show | resume | abandon`."""
+"""`deltaworks runs list | show | resume | replay | abandon`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from deltaworks.cli.options import (
 )
 from deltaworks.cli.output import line, print_document, print_json, print_run, print_table
 from deltaworks.cli.progress import Progress
+from deltaworks.model.results import RunResult
 
 app = typer.Typer(help="What ran, when, and how it ended.", no_args_is_help=True)
 
@@ -94,20 +95,44 @@ def resume_run(
     """Finish the batch that a run left unfinished, and do nothing else."""
     with answering(as_json=as_json, debug=debug):
         with Progress(quiet=quiet) as progress:
-            opened = Project.open(
-                project,
-                profile=profile,
-                variables=parse_variables(var),
-                listeners=[progress.listen],
-                notify=progress.say,
-            )
-            result = opened.resume(run_id)
-        if as_json:
-            print_json(result.to_json())
-        else:
-            print_run(result)
-        if result.error is not None:
-            raise typer.Exit(result.error.exit_code)
+            result = _opened(project, profile, var, progress).resume(run_id)
+        _answer(result, as_json=as_json)
+
+
+@app.command("replay")
+def replay_run(
+    run_id: RunArgument,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Load the batch that a run had to park, and those parked before it; each lands once."""
+    with answering(as_json=as_json, debug=debug):
+        with Progress(quiet=quiet) as progress:
+            result = _opened(project, profile, var, progress).load_parked(run_id)
+        _answer(result, as_json=as_json)
+
+
+def _opened(project: str, profile: str, var: list[str] | None, progress: Progress) -> Project:
+    return Project.open(
+        project,
+        profile=profile,
+        variables=parse_variables(var),
+        listeners=[progress.listen],
+        notify=progress.say,
+    )
+
+
+def _answer(result: RunResult, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_json())
+    else:
+        print_run(result)
+    if result.error is not None:
+        raise typer.Exit(result.error.exit_code)
 
 
 @app.command("abandon")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.plugin import Plugin
@@ -25,6 +25,8 @@ class Sink(Plugin):
     """What the ledger calls this sink; its table or type when left out."""
     input: str = ""
     """The step whose rows are written; the last one when left out."""
+    on_failure: Literal["fail", "park"] = "fail"
+    """Whether a batch that cannot be committed is parked as Parquet, to be loaded later."""
 
     def own_name(self) -> str:
         """What this sink is called where its user gave it no name."""
@@ -49,6 +51,14 @@ class Sink(Plugin):
     def plan_offline(self, site: Site) -> OutputPlan:
         """What can be said of the write without looking at rows or tables."""
         return OutputPlan(sink=self.name or self.own_name(), path=self.target(site).label)
+
+    def verify(self, ctx: RunContext, frame: DataFrame) -> None:
+        """Raise what `write` would find wrong with the rows.
+
+        Asked of all sinks before the first is written, so that none gets a batch which another
+        refuses; a pipeline with one sink does not need it.
+        """
+        return
 
     def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
         """Rules of the target itself that rows of the batch would break."""

@@ -28,6 +28,8 @@ class CommitInfo:
     rows_unchanged: int | None = None
     rows_dropped: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
+    parked: str = ""
+    """The folder that keeps the rows, when they could not be committed."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,6 +36,7 @@ class Attempt:
     result: BatchResult
     way: Way | None = None
     """The way back of rows from quarantine, if that is where they come from."""
+    blocked: frozenset[str] = frozenset()
     may_have_landed: bool = False
 
     @staticmethod
@@ -47,6 +48,7 @@ class Attempt:
         *,
         twin: BatchEntry | None,
         way: Way | None,
+        blocked: frozenset[str],
         warn: Callable[[str], None],
     ) -> Attempt:
         """An attempt that has not begun."""
@@ -57,6 +59,7 @@ class Attempt:
             entry=entry,
             twin=twin,
             way=way,
+            blocked=blocked,
             warn=warn,
             result=BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED),
         )
@@ -127,6 +130,8 @@ class Attempt:
             keeper=keeper,
             twin=self.twin,
             retries=self.place.config.retries,
+            blocked=self.blocked,
+            warn=self.warn,
             on_landed=lambda output: self.place.bus.tell(
                 Committed(
                     run_id=self.run.run_id,
@@ -139,6 +144,7 @@ class Attempt:
         )
         if self.twin is not None and walked.rows_quarantined():
             self.warn(f"the rows set aside are those of batch {self.twin.n}: not set aside twice")
+        landing.prepare(walked, landed)
         self.may_have_landed = True
         infos = landing.land(walked, landed)
         dropped = walked.rows_dropped()

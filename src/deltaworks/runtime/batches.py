@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from deltaworks.contracts.context import BatchWrite
 from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.errors import DeltaworksError
+from deltaworks.errors import DeltaworksError, EngineError
 from deltaworks.model.batch import Bounds, Replay
-from deltaworks.model.commit import CommitInfo
+from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.events import BatchPlanned
 from deltaworks.model.results import BatchResult
 from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.runtime.attempt import Attempt
+from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import why_gone
 from deltaworks.runtime.ledger import (
     DONE,
@@ -20,10 +23,12 @@ from deltaworks.runtime.ledger import (
     BatchEntry,
     Ledger,
     LedgerState,
+    SinkEntry,
     landed_sink,
     planned_sink,
 )
 from deltaworks.runtime.lock import LockSet
+from deltaworks.runtime.parking import forget_parked, parked_rows
 from deltaworks.runtime.reentry import Way, way_back
 from deltaworks.runtime.workplace import RunName, Workplace, start_engine
 
@@ -51,6 +56,8 @@ class Batches:
     locks: LockSet
     warn: Callable[[str], None]
     results: list[BatchResult] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
+    """Sinks that still wait for a batch which is parked."""
 
     def plan_new(self, new: NewBatch, state: LedgerState) -> LedgerState:
         """Write down what a batch will read and where it goes, then execute it."""
@@ -97,6 +104,7 @@ class Batches:
             self.run,
             twin=state.twin_of(entry) if entry.replay is None else None,
             way=self._way(entry),
+            blocked=frozenset(self.blocked),
             warn=self.warn,
         )
         ctx = start_engine(self.place, self.run, keep_log=True)
@@ -112,6 +120,40 @@ class Batches:
         finally:
             self.results.append(attempt.result)
         return self._done(entry, state, infos)
+
+    def load_parked(self, state: LedgerState, *, up_to: int | None = None) -> LedgerState:
+        """Commit what was parked, in the order in which it came; what still fails stays."""
+        for entry, sink in state.parked():
+            if sink.name in self.blocked or (up_to is not None and entry.n > up_to):
+                continue
+            try:
+                landed = self._load_parked(entry, sink)
+            except EngineError as error:
+                self.blocked.add(sink.name)
+                if up_to is not None:
+                    raise
+                self.warn(f"batch {entry.n} stays parked: {error.message}")
+                continue
+            state = self.ledger.loaded_later(entry, landed, state, self.place.clock.now())
+            forget_parked(sink.parked)
+            self.warn(f'batch {entry.n}, which was parked, is in "{sink.name}" now')
+        return state
+
+    def _load_parked(self, entry: BatchEntry, sink: SinkEntry) -> SinkEntry:
+        load = next((load for load in self.plan.loads if load.name == sink.name), None)
+        if load is None:
+            raise EngineError(f'sink "{sink.name}" is no longer in the pipeline')
+        ctx = start_engine(self.place, self.run, keep_log=True)
+        note = {"run_id": self.run.run_id, "pipeline": self.run.pipeline, "step": sink.name}
+        batch = BatchWrite(
+            n=entry.n,
+            txn=Txn(sink.app_id, entry.n),
+            user_metadata=json.dumps({**note, "batch": entry.n, "parked_by": entry.run_id}),
+            replace=entry.replaces,
+        )
+        with step_boundary(load, self.plan.pipeline.origin.file):
+            info = load.plugin.write(ctx, parked_rows(ctx.spark, sink.parked), batch)
+        return landed_sink(sink, info, load.plugin.state(self.place.site, sink.app_id))
 
     def complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
         """Write down that a batch landed, as far as the tables tell."""

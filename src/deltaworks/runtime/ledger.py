@@ -15,6 +15,8 @@ from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
 
 PLANNED, DONE, ABANDONED = "planned", "done", "abandoned"
+LOADED_LATER = "loaded_later"
+"""A batch that was parked has been committed."""
 UNDOING, UNDONE, NOT_UNDONE = "undoing", "undone", "not_undone"
 REVERTED = "reverted"
 """A batch whose rows a restore took out of a sink again."""
@@ -45,6 +47,8 @@ class SinkEntry:
     landed: bool = False
     committed: bool = False
     version: int | None = None
+    parked: str = ""
+    """The folder with the rows, while they wait to be committed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +172,10 @@ class LedgerState:
                 return other
         return None
 
+    def parked(self) -> tuple[tuple[BatchEntry, SinkEntry], ...]:
+        """Batches that wait to be committed to a sink, oldest first."""
+        return tuple((entry, sink) for entry in self.done() for sink in entry.sinks if sink.parked)
+
     def loaded(self) -> tuple[BatchEntry, ...]:
         """Batches of this generation that are done and read the sources, oldest first."""
         return tuple(entry for entry in self.done() if entry.reads_on)
@@ -242,6 +250,14 @@ class Ledger:
         events = self._write(ABANDONED, replace(entry, at=at), state, {})
         return state.with_batch(replace(entry, state=ABANDONED, at=at), events)
 
+    def loaded_later(
+        self, entry: BatchEntry, sink: SinkEntry, state: LedgerState, at: datetime
+    ) -> LedgerState:
+        """Record that a parked batch has been committed to a sink."""
+        document = _landed_document(sink)
+        events = self._write(LOADED_LATER, replace(entry, at=at), state, document)
+        return _after_loading(replace(state, events=events), entry.n, document)
+
     def undo(self, kind: str, entry: BatchEntry, state: LedgerState, at: datetime) -> LedgerState:
         """Record how far the undoing of a batch got."""
         events = self._write(kind, replace(entry, at=at), state, {})
@@ -296,9 +312,10 @@ def landed_sink(sink: SinkEntry, info: CommitInfo, found: SinkState) -> SinkEntr
     return replace(
         sink,
         identity=found.identity,
-        landed=True,
+        landed=not info.parked,
         committed=info.committed,
         version=info.version,
+        parked=info.parked,
     )
 
 
@@ -308,6 +325,7 @@ def _landed_document(sink: SinkEntry) -> dict[str, Any]:
         "identity": sink.identity,
         "committed": sink.committed,
         "version": sink.version,
+        "parked": sink.parked,
     }
 
 
@@ -333,6 +351,8 @@ def replay(rows: Iterable[Mapping[str, Any]]) -> LedgerState:
         state = replace(state, events=int(row["event"]))
         if kind in (RESTORING, RESTORED, NOT_RESTORED):
             state = _after_restore(state, kind, Restore.from_json(detail))
+        elif kind == LOADED_LATER:
+            state = _after_loading(state, n, detail)
         elif kind in (UNDOING, UNDONE, NOT_UNDONE):
             state = _after_undo(state, kind, n)
         elif kind == PLANNED:
@@ -341,6 +361,19 @@ def replay(rows: Iterable[Mapping[str, Any]]) -> LedgerState:
             for planned in (entry for entry in state.batches if entry.n == n):
                 state = state.with_batch(_ended_entry(planned, row, detail), state.events)
     return state
+
+
+def _after_loading(state: LedgerState, n: int, document: Mapping[str, Any]) -> LedgerState:
+    def loaded(sink: SinkEntry) -> SinkEntry:
+        if sink.name != document["name"]:
+            return sink
+        return replace(sink, **{**document, "landed": True, "parked": ""})
+
+    batches = tuple(
+        replace(entry, sinks=tuple(map(loaded, entry.sinks))) if entry.n == n else entry
+        for entry in state.batches
+    )
+    return replace(state, batches=batches)
 
 
 def _after_undo(state: LedgerState, kind: str, n: int) -> LedgerState:
@@ -396,7 +429,8 @@ def _ended_entry(
         replace(
             sink,
             identity=landed.get(sink.name, {}).get("identity") or sink.identity,
-            landed=sink.name in landed,
+            parked=landed.get(sink.name, {}).get("parked", ""),
+            landed=sink.name in landed and not landed[sink.name].get("parked"),
             committed=bool(landed.get(sink.name, {}).get("committed")),
             version=landed.get(sink.name, {}).get("version"),
         )

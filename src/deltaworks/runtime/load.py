@@ -17,6 +17,7 @@ from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.frames import Keeper, StepFrame
 from deltaworks.runtime.ledger import BatchEntry, SinkEntry
+from deltaworks.runtime.parking import ParkingPlace, may_park
 from deltaworks.runtime.quarantine import SINK as QUARANTINE
 from deltaworks.runtime.quarantine import Quarantine, write_quarantine
 from deltaworks.runtime.retry import retried
@@ -39,12 +40,20 @@ class Landing:
     retries: RetrySettings
     twin: BatchEntry | None
     """A batch that read the same before: what it set aside is not set aside twice."""
+    blocked: frozenset[str]
+    """Sinks that wait for an older batch which is parked; a newer one must not pass it."""
+    warn: Callable[[str], None]
     on_landed: Callable[[OutputResult], None]
     on_stage: Callable[[Load], None]
 
+    def prepare(self, walked: Walked, landed: frozenset[str]) -> None:
+        """Evaluate what is read more than once, and see that every sink will take its rows."""
+        self._keep(walked)
+        if len(self.plan.loads) > 1 and not landed:
+            self._verify(walked)
+
     def land(self, walked: Walked, landed: frozenset[str]) -> dict[str, CommitInfo]:
         """Write the batch wherever it has not landed; answers how it landed in each sink."""
-        self._keep(walked)
         if not landed and self.twin is None and not self.entry.backfill:
             self._quarantine(walked)
         results: dict[str, CommitInfo] = {}
@@ -58,6 +67,12 @@ class Landing:
             results[load.name] = info
             self.on_landed(output_result(load, self.ctx, info))
         return results
+
+    def _verify(self, walked: Walked) -> None:
+        """Before the first sink is written, all must be willing to take the rows."""
+        for load in self.plan.loads:
+            with step_boundary(load, self.plan.pipeline.origin.file):
+                load.plugin.verify(self.ctx, walked.frames[load.inputs[0]].frame)
 
     def _sink(self, name: str) -> SinkEntry:
         return next(sink for sink in self.entry.sinks if sink.name == name)
@@ -90,11 +105,37 @@ class Landing:
 
     def _write(self, load: Load, sink: SinkEntry, step: StepFrame) -> CommitInfo:
         """Land the batch in one sink, trying again when another writer was faster."""
+        if load.name in self.blocked:
+            return self._park(load, step, "an older batch is parked")
         with step_boundary(load, self.plan.pipeline.origin.file):
             self._refuse_moved(load.plugin, sink)
-        info = retried(lambda attempt: self._try(load, sink, step, attempt), self.retries)
+        try:
+            info = retried(lambda attempt: self._try(load, sink, step, attempt), self.retries)
+        except EngineError as error:
+            if not may_park(load.plugin, error):
+                raise
+            return self._park(load, step, error.message)
         _balance(load.name, step, info)
         return info
+
+    def _park(self, load: Load, step: StepFrame, reason: str) -> CommitInfo:
+        """Keep the rows until they can be committed."""
+        place = ParkingPlace.of(self.ctx.site.warehouse, self.plan.pipeline.name)
+        manifest = {
+            "run_id": self.ctx.run_id,
+            "project": self.project,
+            "pipeline": self.plan.pipeline.name,
+            "target": load.plugin.target(self.ctx.site).location,
+            "sources": {name: bounds.to_json() for name, bounds in self.entry.bounds.items()},
+            "reason": reason,
+        }
+        with step_boundary(load, self.plan.pipeline.origin.file):
+            parked = place.park(step.frame, n=self.entry.n, sink=load.name, manifest=manifest)
+        self.warn(
+            f'batch {self.entry.n} is parked for sink "{load.name}", not loaded: {reason}; '
+            "the next run tries again"
+        )
+        return CommitInfo(committed=False, parked=parked, note=f"parked: {reason}")
 
     def _try(self, load: Load, sink: SinkEntry, step: StepFrame, attempt: int) -> CommitInfo:
         schema = frame_schema(step.frame).document

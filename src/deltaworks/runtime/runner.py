@@ -64,6 +64,8 @@ class RunOptions:
     replay: Choice | None = None
     """Bring these rows back from quarantine, instead of reading the sources."""
     changes: Mapping[str, str] = field(default_factory=dict)
+    parked_run: str = ""
+    """Commit what this run had to park, and do nothing else."""
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
@@ -189,6 +191,11 @@ class _Run:
         state = settle_undos(self.plan, self.place.site, self.ledger, state, now)
         if not self.options.full_refresh:
             verify_sinks(self.plan, self.place.site, state)
+        if self.options.parked_run:
+            self._load_parked(self.options.parked_run, state, batches)
+            return
+        if not self.options.full_refresh:
+            state = batches.load_parked(state)
         if self.options.replay is not None:
             self._replay(self.options.replay, state, batches)
             return
@@ -221,6 +228,13 @@ class _Run:
             incremental=is_incremental(self.plan),
             nothing_new=nothing_new(self.plan, bounds),
         )
+
+    def _load_parked(self, run_id: str, state: LedgerState, batches: Batches) -> None:
+        """Commit what one run parked, and what was parked before it."""
+        numbers = [entry.n for entry, _ in state.parked() if entry.run_id == run_id]
+        if not numbers:
+            raise GuardError(f"run {run_id} has no batch that is parked")
+        batches.load_parked(state, up_to=max(numbers))
 
     def _replay(self, choice: Choice, state: LedgerState, batches: Batches) -> None:
         """Bring rows back from quarantine as a batch of their own."""

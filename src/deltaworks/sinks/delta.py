@@ -14,7 +14,7 @@ from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Names, TextMap
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.size import FileSize, size_bytes
-from deltaworks.errors import InputError
+from deltaworks.errors import ConstraintViolated, InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.table_info import TableInfo
@@ -380,6 +380,36 @@ class DeltaSink(Sink):
         if self.mode in _KEYED:
             return self._plan_keyed(ctx, frame, table, basis)
         return self._plan_write(frame, table, basis)
+
+    def verify(self, ctx: RunContext, frame: DataFrame) -> None:
+        from deltaworks.engines.deltars.engine import DeltaRsEngine
+        from deltaworks.engines.spark.fit import fit
+        from deltaworks.engines.spark.layout import (
+            as_asked,
+            check_layout,
+            refuse_other_partitions,
+        )
+        from deltaworks.engines.spark.merge import written_columns
+
+        table, layout = DeltaRsEngine().info(self.target(ctx.site).location), self._layout()
+        check_layout(frame, layout)
+        if table is not None:
+            refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
+            table = as_asked(table, layout)
+        if self.mode in _KEYED:
+            with self._keyed(ctx, frame, table) as keyed:
+                if table is not None:
+                    written = written_columns(keyed.write, keyed.frame.columns)
+                    fit(keyed.frame, table, merge_schema=self.merge_schema, columns=written)
+        elif table is not None and not self.overwrite_schema:
+            fit(frame, table, merge_schema=self.merge_schema)
+        if broken := self.violations(ctx, frame):
+            raise ConstraintViolated(
+                f'a rule of table "{self.target(ctx.site).label}" is broken: '
+                f"{broken[0].name}: {broken[0].detail}",
+                hint="correct the rows, or set them aside with a check and `on_fail: quarantine`",
+                context={"violations": broken},
+            )
 
     def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
