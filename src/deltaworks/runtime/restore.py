@@ -69,16 +69,17 @@ def restore_table(ref: TableRef, version: int, place: Workplace, *, apply: bool)
     """Set a table back to a version; without `apply` only say what that would do."""
     table = _standing(ref, version)
     restore_id = new_run("restore", place).run_id
-    if not apply:
-        found = _affected(table, version, place.config.warehouse, restore_id)
-        return _result(ref, table, version, found, made=None)
     warehouse, wait = place.config.warehouse, place.config.locks.wait_seconds
-    # the locks are taken before anything is looked at that a run could still change
-    names = [ledger.pipeline for ledger in Ledger.everyone(warehouse)]
+    found = _affected(table, version, warehouse, restore_id)
+    if not apply:
+        return _result(ref, table, version, found, made=None)
+    names = {one.ledger.pipeline for one in found}
     paths = [table_lock(ref.location), *(pipeline_lock(warehouse, name) for name in names)]
     with locked(paths, wait_seconds=wait, notify=place.notify):
         table = _standing(ref, version)
         found = _affected(table, version, warehouse, restore_id)
+        if others := {one.ledger.pipeline for one in found} - names:
+            raise GuardError(f'pipeline "{min(others)}" wrote it meanwhile', hint="try again")
         _refuse_unfinished(found)
         made = _carry_out(table, version, found, place, restore_id)
         return _result(ref, table, version, found, made=made)
