@@ -21,7 +21,7 @@ import psutil
 from bench.worker import find_case
 
 SIDES = ("ours", "plain")
-WARM_UP_ROUNDS = 3
+WARM_UP_ROUNDS = 6  # the JVM still compiles hot code in the first ones
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,8 @@ def test_rows_pass_what_comes_after_and_the_rest_is_looked_up(desk: Workbench) -
 
 def test_a_row_that_a_check_refused_enters_after_its_step(desk: Workbench) -> None:
     found = way(desk, ("named", "check"))
-    assert (found.steps, [load.name for load in found.plan.loads]) == ({"named"}, ["orders"])
+    assert found.steps == {"named"}
+    assert [load.name for load in found.plan.loads] == ["orders"]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,10 @@ class Sink(Plugin):
         """Whether landing the same rows as a new batch would add them again."""
         return False
 
+    def adds_each_row(self) -> bool:
+        """Whether it counts what it adds, and that is every row it is given."""
+        return False
+
     def takes_more(self) -> bool:
         """Whether a few more rows can be landed beside those that stand, as a batch of theirs."""
         return self.adds_on_rerun()

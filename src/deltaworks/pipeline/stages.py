@@ -71,6 +71,15 @@ class Plan:
         return tuple(stage for stage in self.stages if isinstance(stage, Extract))
 
     @property
+    def counted_by_sink(self) -> bool:
+        """Whether every row read is a row that the one sink adds, so that its count is enough."""
+        steps = [stage for stage in self.stages if isinstance(stage, Apply)]
+        plain = all(step.plugin.row_preserving and len(step.inputs) == 1 for step in steps)
+        checked = any(isinstance(stage, Verify) for stage in self.stages)
+        alone = len(self.sources) == len(self.loads) == 1
+        return alone and plain and not checked and self.loads[0].plugin.adds_each_row()
+
+    @property
     def loads(self) -> tuple[Load, ...]:
         """The stages that write."""
         return tuple(stage for stage in self.stages if isinstance(stage, Load))

@@ -92,7 +92,7 @@ class Attempt:
         }
         replay = self.entry.replay
         if self.way is None or replay is None:
-            return Walker(self.plan, ctx, **common)
+            return Walker(self.plan, ctx, observe=not self.plan.counted_by_sink, **common)
         kept = replayed_rows(ctx, self.place.quarantine(self.run.pipeline), replay)
         return ReentryWalker(self.way, ctx, kept=kept, changes=replay.changes, **common)
 
@@ -147,6 +147,8 @@ class Attempt:
         landing.prepare(walked, landed)
         self.may_have_landed = True
         infos = landing.land(walked, landed)
+        if self.plan.counted_by_sink:
+            walked.count_all(infos[self.plan.loads[0].name].rows_inserted)
         dropped = walked.rows_dropped()
         self.result = replace(
             self.result,

@@ -163,6 +163,9 @@ class DeltaSink(Sink):
     def adds_on_rerun(self) -> bool:
         return self.mode == "append"
 
+    def adds_each_row(self) -> bool:
+        return self.mode == "append"
+
     def takes_more(self) -> bool:
         is_keyed = self.mode in _KEYED and self.not_matched_by_source == "keep"
         return self.mode == "append" or is_keyed
