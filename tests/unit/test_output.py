@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+
 import pytest
 
 from deltaworks.cli.output import (
@@ -202,3 +208,31 @@ def test_events_nobody_needs_to_hear_of_have_no_text() -> None:
     from deltaworks.model.events import RunFinished
 
     assert event_text(RunFinished(run_id="r", pipeline="p", result=run())) == ""
+
+
+ON_A_TERMINAL = """
+import time
+from deltaworks.cli.progress import Progress
+from deltaworks.model.events import EngineStarted, RunFinished, StageStarted
+
+with Progress(quiet=False) as progress:
+    progress.listen(EngineStarted(run_id="r", pipeline="p", rows_so_far=lambda: 1234))
+    progress.listen(StageStarted(run_id="r", pipeline="p", stage="orders", kind="load"))
+    time.sleep(1.3)
+"""
+
+
+def test_a_terminal_shows_the_stage_the_rows_so_far_and_the_time() -> None:
+    here, there = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    environ.pop("NO_COLOR", None)
+    command = [sys.executable, "-c", ON_A_TERMINAL]
+    with subprocess.Popen(command, stderr=there, stdout=there, env=environ) as child:
+        os.close(there)
+        shown = b""
+        with suppress(OSError):  # Linux ends a pseudo terminal with an error
+            while part := os.read(here, 4096):
+                shown += part
+    os.close(here)
+    assert child.returncode == 0
+    assert "p: load orders (1 s, 1,234 rows so far)" in shown.decode()
