@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from deltaworks.contracts.context import BatchWrite
+from deltaworks.model.commit import Txn
 from tests.tables.loader import Loader
 from tests.workbench import Workbench
 
@@ -189,3 +191,13 @@ def test_the_offline_plan_shows_the_merge_without_an_engine(loader: Loader) -> N
     assert "ON target.`id` = source.`id`" in sql
     assert "WHEN MATCHED AND (target.v = source.v\n) THEN DELETE" in sql
     assert "WHEN NOT MATCHED AND NOT coalesce(NULL = source.v, false)" in sql
+
+
+def test_loaded_anew_rows_that_only_delete_are_left_out(loader: Loader) -> None:
+    loader.upsert("(1, 'a'), (2, 'b') AS t(id, v)")
+    sink = loader.sink(mode="upsert", merge_keys="id", delete_condition="source.v = 'gone'")
+    write = BatchWrite(n=9, txn=Txn("anew", 9), user_metadata="{}", replace=True)
+    frame = loader.spark.sql("SELECT * FROM VALUES (1, 'c'), (3, 'gone') AS t(id, v)")
+    info = sink.write(loader.context, frame, write)
+    assert loader.rows() == [(1, "c")]
+    assert (info.rows_inserted, info.rows_dropped) == (1, {"delete_condition without a match": 1})

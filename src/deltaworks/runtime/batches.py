@@ -194,12 +194,14 @@ class Batches:
     def _done(
         self, entry: BatchEntry, state: LedgerState, infos: Mapping[str, CommitInfo]
     ) -> LedgerState:
-        """A batch has landed: what it makes out of date in quarantine goes, then it is done."""
+        """A batch has landed: what it makes out of date goes, then it is done."""
         quarantine = self.place.quarantine(self.run.pipeline)
         if entry.replay is not None:
             quarantine.forget(entry.replay, n=entry.n)
         if entry.replaces:
             quarantine.forget_older(entry.generation)
+            for _, sink in state.parked():
+                forget_parked(sink.parked)
         plugins = {load.name: load.plugin for load in self.plan.loads}
         sinks = [
             landed_sink(

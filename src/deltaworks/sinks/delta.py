@@ -245,13 +245,10 @@ class DeltaSink(Sink):
     def _write_keyed(
         self, ctx: RunContext, writer: TableWriter, frame: DataFrame, batch: BatchWrite
     ) -> CommitInfo:
-        from deltaworks.engines.spark.write import first_rows
-
         table = None if batch.replace else writer.log.info(writer.location)
         with self._keyed(ctx, frame, table) as keyed:
             if batch.replace:
-                rows = first_rows(keyed.frame, keyed.write)
-                info = writer.overwrite(rows, self._overwrite(batch))
+                info = writer.replace_all(keyed.frame, keyed.write, rows=keyed.rows)
             else:
                 info = writer.upsert(keyed.frame, keyed.write, rows=keyed.rows)
             dropped = {"duplicates": keyed.dropped} if keyed.dropped else {}

@@ -130,12 +130,14 @@ class TableWriter:
             source = fitted if whole else changed_rows(classified)
             return self._merge(source, fitted, table, write, counts)
 
+    def replace_all(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
+        """Replace the table by what an upsert of an empty one would insert."""
+        info = self.overwrite(first_rows(frame, write), Overwrite(merge_schema=write.merge_schema))
+        return _without_ignored(info, write, rows)
+
     def _first_upsert(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
         """Make the table from the rows that an upsert of an empty one would insert."""
-        info = self._create(first_rows(frame, write))
-        if not write.delete_condition or info.rows_inserted is None:
-            return info
-        return replace(info, rows_dropped=_ignored(rows - info.rows_inserted))
+        return _without_ignored(self._create(first_rows(frame, write)), write, rows)
 
     def _merge(
         self,
@@ -308,6 +310,13 @@ def _nothing(table: TableInfo) -> CommitInfo:
         rows_unchanged=0,
         note=NOTHING_TO_DO,
     )
+
+
+def _without_ignored(info: CommitInfo, write: Upsert, rows: int) -> CommitInfo:
+    """A first load has nothing to delete: rows that only would are counted as left out."""
+    if not write.delete_condition or info.rows_inserted is None:
+        return info
+    return replace(info, rows_dropped=_ignored(rows - info.rows_inserted))
 
 
 def _ignored(rows: int) -> dict[str, int]:
