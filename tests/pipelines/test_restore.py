@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 EXTRACT = 'extract: {type: csv, path: "in/*.csv", schema: "id int, v string", incremental: true}\n'
 APPEND = "load: {type: delta, table: orders}\n"
-UPSERT = "load: {type: delta, table: orders, mode: upsert, merge_keys: [id]}\n"
 
 
 def feed(bench: Workbench, n: int) -> None:
@@ -36,9 +35,8 @@ def ids(bench: Workbench, table: str = "orders") -> list[int]:
     return sorted(row["id"] for row in bench.rows(table))
 
 
-@pytest.mark.parametrize("load", [APPEND, UPSERT])
-def test_what_a_restore_takes_back_is_loaded_again(bench: Workbench, load: str) -> None:
-    start(bench, load)
+def test_what_a_restore_takes_back_is_loaded_again(bench: Workbench) -> None:
+    start(bench)
     shown = restore(bench, "--version", "0")
     assert "would be set back from 2 to 0" in shown.stdout
     assert "pipeline orders loads again what came with batch 2, 3" in shown.stdout
@@ -126,25 +124,18 @@ def test_spark_sets_back_what_delta_rs_does_not_know(bench: Workbench, spark: Sp
     assert spark.sql(f"SELECT count(*) FROM {place}").collect()[0][0] == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_a_version_that_is_none_is_refused(bench: Workbench) -> None:
+    start(bench, days=2)
+    for arguments, words in (
         (("--version", "9"), "versions go from 0 to 1"),
         (("--version", "1"), "at version 1 already"),
         ((), "either --version or --timestamp"),
         (("--timestamp", "soon"), "is not a moment"),
         (("--timestamp", "2001-01-01"), "has no version at"),
-    ],
-)
-def test_a_version_that_is_none_is_refused(
-    bench: Workbench, arguments: tuple[str, ...], words: str
-) -> None:
-    bench.pipeline("orders", EXTRACT + APPEND)
-    for n in (1, 2):
-        feed(bench, n)
-    answer = restore(bench, *arguments, "--apply")
-    assert answer.code in (1, 2)
-    assert words in answer.stderr
+    ):
+        answer = restore(bench, *arguments, "--apply")
+        assert answer.code in (1, 2)
+        assert words in answer.stderr
     assert bench.version("orders") == 1
 
 
