@@ -322,6 +322,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "DELTA_TABLE_NOT_FOUND": _no_table,
     "DELTA_TABLE_ONLY_OPERATION": _no_table,
     "DELTA_VERSION_NOT_FOUND": _no_version,
+    "DELTA_CANNOT_RESTORE_TABLE_VERSION": _no_version,
     "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": _too_old,
     "DELTA_REPLACE_WHERE_MISMATCH": _outside_replace_where,
     "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": _constraint,
