@@ -17,10 +17,10 @@ from deltaworks.cli.options import (
     QuietOption,
     VarOption,
     parse_pairs,
-    parse_variables,
 )
-from deltaworks.cli.output import line, print_json, print_run, print_table
+from deltaworks.cli.output import line, print_json, print_table
 from deltaworks.cli.progress import Progress
+from deltaworks.cli.running import answer_run, open_project
 from deltaworks.contracts.expression import expression_problem
 from deltaworks.errors import ConfigError
 
@@ -127,21 +127,10 @@ def replay_rows(
     with answering(as_json=as_json, debug=debug):
         changes = _changes(change)
         with Progress(quiet=quiet) as progress:
-            opened = Project.open(
-                project,
-                profile=profile,
-                variables=parse_variables(var),
-                listeners=[progress.listen],
-                notify=progress.say,
-            )
+            opened = open_project(project, profile, var, progress)
             choice = _choice(batch, step, rule)
             result = opened.replay(pipeline, choice=choice, changes=changes)
-        if as_json:
-            print_json(result.to_json())
-        else:
-            print_run(result)
-        if result.error is not None:
-            raise typer.Exit(result.error.exit_code)
+        answer_run(result, as_json=as_json)
 
 
 def _changes(given: list[str] | None) -> dict[str, str]:

@@ -17,9 +17,9 @@ from deltaworks.cli.options import (
     VarOption,
     parse_variables,
 )
-from deltaworks.cli.output import line, print_document, print_json, print_run, print_table
+from deltaworks.cli.output import line, print_document, print_json, print_table
 from deltaworks.cli.progress import Progress
-from deltaworks.model.results import RunResult
+from deltaworks.cli.running import answer_run, open_project
 
 app = typer.Typer(help="What ran, when, and how it ended.", no_args_is_help=True)
 
@@ -95,8 +95,8 @@ def resume_run(
     """Finish the batch that a run left unfinished, and do nothing else."""
     with answering(as_json=as_json, debug=debug):
         with Progress(quiet=quiet) as progress:
-            result = _opened(project, profile, var, progress).resume(run_id)
-        _answer(result, as_json=as_json)
+            result = open_project(project, profile, var, progress).resume(run_id)
+        answer_run(result, as_json=as_json)
 
 
 @app.command("replay")
@@ -112,27 +112,8 @@ def replay_run(
     """Load the batch that a run had to park, and those parked before it; each lands once."""
     with answering(as_json=as_json, debug=debug):
         with Progress(quiet=quiet) as progress:
-            result = _opened(project, profile, var, progress).load_parked(run_id)
-        _answer(result, as_json=as_json)
-
-
-def _opened(project: str, profile: str, var: list[str] | None, progress: Progress) -> Project:
-    return Project.open(
-        project,
-        profile=profile,
-        variables=parse_variables(var),
-        listeners=[progress.listen],
-        notify=progress.say,
-    )
-
-
-def _answer(result: RunResult, *, as_json: bool) -> None:
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_run(result)
-    if result.error is not None:
-        raise typer.Exit(result.error.exit_code)
+            result = open_project(project, profile, var, progress).load_parked(run_id)
+        answer_run(result, as_json=as_json)
 
 
 @app.command("abandon")
