@@ -101,6 +101,7 @@ def listen(event):
 
 
 result = Project.open(root, listeners=[listen]).run("p")
+print(result.error, file=sys.stderr)
 sys.exit(0 if result.error is None else 4)
 """
 

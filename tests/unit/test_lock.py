@@ -192,3 +192,11 @@ def test_a_table_has_one_lock_by_whatever_path_it_is_reached(tmp_path: Path) -> 
 
 def test_a_pipelines_lock_lies_in_the_warehouse() -> None:
     assert str(pipeline_lock("/lake", "orders")) == "/lake/_deltaworks/locks/orders.lock"
+
+
+def test_a_jvm_that_is_done_with_a_lock_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "t.lock"
+    with locked([path], wait_seconds=1, notify=lambda _: None) as locks:
+        locks.name_jvm(1, psutil.Process(1).create_time())
+        assert json.loads(path.read_text())["jvm"] is not None
+    assert json.loads(path.read_text())["jvm"] is None

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -62,7 +62,11 @@ def _one(path: Path, *, wait_seconds: float, notify: Callable[[str], None]) -> I
         _take(handle, path, wait_seconds=wait_seconds, notify=notify)
         _wait_for_jvm(handle, wait_seconds=wait_seconds)
         _write_owner(handle, jvm=None)
-        yield handle
+        try:
+            yield handle
+        finally:  # a JVM may live on, for the next run of a notebook, but it is done with this one
+            with suppress(OSError):
+                _write_owner(handle, jvm=None)
 
 
 def _take(
