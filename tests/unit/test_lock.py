@@ -149,14 +149,14 @@ def test_another_process_with_the_jvms_number_is_not_waited_for(tmp_path: Path) 
     with sleeper(30) as stranger:
         leave_jvm(path, stranger.pid, stranger.create_time() - 100)
         with locked([path], wait_seconds=0, notify=silent):
-            pass
+            assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
 def test_a_jvm_of_another_machine_is_not_looked_for_here(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     leave_jvm(path, os.getpid(), psutil.Process().create_time(), host="elsewhere")
     with locked([path], wait_seconds=0, notify=silent):
-        pass
+        assert json.loads(path.read_text())["host"] == socket.gethostname()
 
 
 def test_the_jvm_is_written_into_every_lock(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_torn_lock_file_stops_nobody(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.lock"
     path.write_text(content)
     with locked([path], wait_seconds=0, notify=silent):
-        pass
+        assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
 def test_a_lock_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
