@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "pipeline-files.md"
@@ -23,13 +26,30 @@ def reference() -> str:
         for name in plugin_types(kind):
             plugin = find_plugin(kind, name)
             if plugin is not None:
-                parts.append(f"### {kind} `{name}`\n\n{plugin.__doc__}\n\n{_table(plugin)}")
+                parts.append(
+                    f"### {kind} `{name}`\n\n{plugin.__doc__}\n\n{_example(plugin)}{_table(plugin)}"
+                )
     return "\n" + "\n".join(parts) + "\n"
 
 
 def with_reference(page: str) -> str:
     """The page with its reference as the plug-ins are now."""
     return _SECTION.sub(lambda _: reference(), page)
+
+
+def _example(plugin: type[Plugin]) -> str:
+    values = ", ".join(f"{key}: {_flow(value)}" for key, value in plugin.example.items())
+    return f"Example: `{{type: {plugin.plugin_type()}, {values}}}`\n\n"
+
+
+def _flow(value: Any) -> str:
+    """A value as YAML writes it within one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    plain = isinstance(value, str) and re.fullmatch(r"[\w./]+", value)
+    return value if plain else json.dumps(value)
 
 
 def _table(model: type[BaseModel], prefix: str = "") -> str:

@@ -14,7 +14,6 @@ import pytest
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
-from tests.conformance.examples import EXAMPLES, Example
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,16 +35,16 @@ def plugin_class(kind: str, name: str) -> type[Plugin]:
     return found
 
 
-def example(kind: str, name: str) -> Example:
-    assert (kind, name) in EXAMPLES, f"add {(kind, name)} to tests/conformance/examples.py"
-    return EXAMPLES[kind, name]
+def example(kind: str, name: str) -> dict[str, Any]:
+    """The options a plug-in shows as its example."""
+    options = dict(plugin_class(kind, name).example)
+    assert options, f"{kind} {name} shows no example"
+    return options
 
 
 def made(kind: str, type_name: str, **more: Any) -> Any:
     """The plug-in with its example's options."""
-    return plugin_class(kind, type_name).model_validate(
-        {**example(kind, type_name).options, **more}
-    )
+    return plugin_class(kind, type_name).model_validate({**example(kind, type_name), **more})
 
 
 def context(spark: SparkSession, root: Path) -> RunContext:

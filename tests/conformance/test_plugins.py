@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -13,17 +13,16 @@ from pydantic import BaseModel, ValidationError
 from deltaworks.config.interpolate import Names
 from deltaworks.errors import SpecError
 from deltaworks.pipeline.parse import read_pipeline
-from tests.conformance.examples import EXAMPLES, SOME
-from tests.conformance.stage import PLUGINS, each_plugin, example, made, plugin_class
+from tests.conformance.examples import SCHEMA, SOME, misspelt, write_input
+from tests.conformance.stage import each_plugin, example, made, plugin_class
 from tests.workbench import Workbench
 
-SOURCE = {"type": "csv", "path": "in.csv"}
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SOURCE = {"type": "csv", "path": "orders.csv", "schema": SCHEMA}
 SINK = {"type": "delta", "table": "out"}
 SECTIONS = {"source": "extract", "transform": "transform", "check": "checks", "sink": "load"}
-
-
-def test_every_plugin_has_an_example_and_every_example_a_plugin() -> None:
-    assert set(EXAMPLES) == set(PLUGINS)
 
 
 @each_plugin
@@ -112,13 +111,13 @@ def test_an_unknown_option_is_refused_with_the_right_one(
 
 
 @each_plugin
-def test_an_error_names_the_step(kind: str, name: str, bench: Workbench) -> None:
-    for prepared in ("csv", "parquet", "delta"):
-        example("source", prepared).prepare(bench.root, SOME)
-    broken = {"type": name, **example(kind, name).broken}
-    plugin = plugin_class(kind, name).model_validate(example(kind, name).broken)
+def test_an_error_names_the_step(kind: str, name: str, jvm: SparkSession, bench: Workbench) -> None:
+    for source in ("csv", "delta"):
+        write_input(jvm, source, example("source", source), bench.root, SOME)
+    broken = {key: misspelt(value) for key, value in example(kind, name).items()}
+    plugin = plugin_class(kind, name).model_validate(broken)
     others = tuple(o for o in getattr(plugin, "other_inputs", tuple)() if o != "input")
-    pipeline_file(bench.root, kind, broken, others)
+    pipeline_file(bench.root, kind, {"type": name, **broken}, others)
     answered = bench.cli("run", "p", "--json", "--quiet")
     error = answered.json["error"]
     line = 2 + list(SECTIONS).index(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.conformance.examples import COLUMNS, NULLS, SOME
+from tests.conformance.examples import COLUMNS, METADATA_JOBS, NULLS, SOME, write_input
 from tests.conformance.stage import context, counted_jobs, each_of, example, made
 
 if TYPE_CHECKING:
@@ -19,19 +19,19 @@ def test_reading_looks_at_metadata_only_until_rows_are_asked_for(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     """One job may look at a CSV's header or a Parquet footer, a few at a Delta log."""
-    example("source", name).prepare(tmp_path, SOME)
+    write_input(spark, name, example("source", name), tmp_path, SOME)
     ctx, source = context(spark, tmp_path), made("source", name)
     bounds = source.bounds(ctx.site, None)
     with counted_jobs(spark) as jobs:
         frame = source.read(ctx, bounds)
-    assert jobs.count <= example("source", name).metadata_jobs
+    assert jobs.count <= METADATA_JOBS
     assert tuple(frame.columns) == COLUMNS
     assert frame.count() == len(SOME)
 
 
 @each_source
 def test_nulls_are_read_as_nulls(name: str, spark: SparkSession, tmp_path: Path) -> None:
-    example("source", name).prepare(tmp_path, NULLS)
+    write_input(spark, name, example("source", name), tmp_path, NULLS)
     ctx, source = context(spark, tmp_path), made("source", name)
     rows = source.read(ctx, source.bounds(ctx.site, None)).collect()
     missing = sorted(
@@ -44,18 +44,18 @@ def test_nulls_are_read_as_nulls(name: str, spark: SparkSession, tmp_path: Path)
 def test_no_rows_are_an_empty_frame_with_its_columns(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    example("source", name).prepare(tmp_path, ())
+    write_input(spark, name, example("source", name), tmp_path, ())
     ctx, source = context(spark, tmp_path), made("source", name)
     frame = source.read(ctx, source.bounds(ctx.site, None))
     assert (tuple(frame.columns), frame.count()) == (COLUMNS, 0)
 
 
 @each_source
-def test_bounds_hold_until_the_data_changes(name: str, tmp_path: Path) -> None:
+def test_bounds_hold_until_the_data_changes(name: str, spark: SparkSession, tmp_path: Path) -> None:
     from deltaworks.contracts.context import Site
 
     site = Site(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
-    example("source", name).prepare(tmp_path, SOME)
+    write_input(spark, name, example("source", name), tmp_path, SOME)
     source = made("source", name)
     bounds = source.bounds(site, None)
     assert bounds == source.bounds(site, None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import SqlExpression
+from deltaworks.contracts.plugin import Example
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 class ExpressionCheck(RowCheck):
     """True for every row; false and NULL fail."""
+
+    example: ClassVar[Example] = {"rule": "amount >= 0"}
 
     rule: SqlExpression
     """An SQL condition, such as `amount >= 0`; write `amount is null or ...` to let NULL pass."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import SomeNames
+from deltaworks.contracts.plugin import Example, SomeNames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 class NotNullCheck(RowCheck):
     """No NULL in the named columns."""
+
+    example: ClassVar[Example] = {"columns": ["id"]}
 
     columns: SomeNames
     """Columns that must have a value in every row."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.check import Measurement, TableCheck
 from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import Example
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 class RowCountCheck(TableCheck):
     """The number of rows lies between two bounds."""
+
+    example: ClassVar[Example] = {"min": 0}
 
     min: int | None = None
     """The fewest rows allowed."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import SomeNames
+from deltaworks.contracts.plugin import Example, SomeNames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 class UniqueCheck(RowCheck):
     """No two rows of the batch have the same values in the named columns."""
+
+    example: ClassVar[Example] = {"columns": ["id"]}
 
     columns: SomeNames
     """Columns that together must differ from row to row."""

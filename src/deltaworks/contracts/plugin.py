@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_serializer
@@ -39,6 +40,10 @@ TextMap = dict[str, Annotated[str, BeforeValidator(_as_text)]]
 """Names and texts; booleans and numbers are written as Spark spells them."""
 
 
+Example = Mapping[str, Any]
+"""Options that work as they stand."""
+
+
 class Plugin(BaseModel):
     """One piece of a pipeline: its fields are exactly what the file may say."""
 
@@ -51,6 +56,9 @@ class Plugin(BaseModel):
     )
 
     kind: ClassVar[str] = ""
+    example: ClassVar[Example] = {}
+    """Options for rows of `id bigint, name string, amount double`: shown by the reference, and run
+    by the conformance suite, which a plug-in joins by existing."""
 
     @classmethod
     def plugin_type(cls) -> str:

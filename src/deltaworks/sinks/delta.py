@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.expression import SqlExpression, columns_of
-from deltaworks.contracts.plugin import Names, TextMap
+from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import ConstraintViolated, InputError
@@ -68,6 +68,8 @@ class _Keyed:
 
 class DeltaSink(Sink):
     """A Delta table, by name in the warehouse or by path."""
+
+    example: ClassVar[Example] = {"table": "orders", "partition_by": ["name"]}
 
     table: str = ""
     """The table's name in the warehouse."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
-from deltaworks.contracts.plugin import Names, TextMap
+from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.sink import Sink
 from deltaworks.errors import InputError
 from deltaworks.model.commit import CommitInfo, SinkState
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 class ParquetSink(Sink):
     """A folder of Parquet files, staged and then moved into place."""
+
+    example: ClassVar[Example] = {"path": "out", "partition_by": ["name"]}
 
     path: str
     """The folder to write."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.plugin import REJECTED
+from deltaworks.contracts.plugin import REJECTED, Example
 from deltaworks.engines.file_source import FileSource
 from deltaworks.engines.files import spark_paths
 from deltaworks.errors import DeltaworksError
@@ -27,6 +27,8 @@ _LOOK_LINES = 10
 
 class CsvSource(FileSource):
     """Delimited text at a path, folder or glob; columns are text unless a schema says otherwise."""
+
+    example: ClassVar[Example] = {"path": "orders.csv"}
 
     header: bool = True
     """Whether the first line names the columns."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
 from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.source import Source
 from deltaworks.errors import DeltaworksError, GuardError, TableNotFound
 from deltaworks.model.batch import VERSION, Bounds
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 class DeltaSource(Source):
     """A Delta table as it is now, or as it was."""
+
+    example: ClassVar[Example] = {"table": "orders"}
 
     table: str = ""
     """The table's name in the warehouse."""

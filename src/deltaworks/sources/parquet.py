@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Example
 from deltaworks.engines.file_source import FileSource
 from deltaworks.engines.files import spark_paths
 from deltaworks.errors import InputError
@@ -19,6 +20,8 @@ _MOST_FOOTERS = 1_000
 
 class ParquetSource(FileSource):
     """Parquet files at a path, folder or glob."""
+
+    example: ClassVar[Example] = {"path": "orders"}
 
     merge_schema: bool = False
     """Take the columns of all files, not of one."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Names, Some
+from deltaworks.contracts.plugin import Example, Names, Some
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -50,6 +50,11 @@ class Aggregation(BaseModel):
 
 class AggregateTransform(Transform):
     """Groups of rows and figures of each."""
+
+    example: ClassVar[Example] = {
+        "group_by": ["name"],
+        "aggregations": [{"column": "amount", "function": "sum", "alias": "total"}],
+    }
 
     group_by: Names = ()
     """Columns that make a group; none makes one group of all rows."""

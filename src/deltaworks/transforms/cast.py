@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import REJECTED
+from deltaworks.contracts.plugin import REJECTED, Example
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class CastTransform(Transform):
     """Columns under the same names with new types."""
 
+    example: ClassVar[Example] = {"columns": {"amount": "decimal(12,2)"}}
     row_preserving: ClassVar[bool] = True
 
     columns: dict[str, str]

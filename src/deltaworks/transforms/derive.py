@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import SqlExpression
+from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 class DeriveTransform(Transform):
     """New or replaced columns, each from an expression; later ones see earlier ones."""
 
+    example: ClassVar[Example] = {"columns": {"twice": "amount * 2"}}
     row_preserving: ClassVar[bool] = True
 
     columns: dict[str, SqlExpression]

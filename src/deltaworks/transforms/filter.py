@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import SqlExpression
+from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 class FilterTransform(Transform):
     """Rows for which a condition is true; the rest count as dropped by this step."""
 
+    example: ClassVar[Example] = {"condition": "amount > 1"}
     drops_rows: ClassVar[bool] = True
 
     condition: SqlExpression

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import SomeNames
+from deltaworks.contracts.plugin import Example, SomeNames
 from deltaworks.contracts.transform import Transform
 from deltaworks.errors import SpecError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class JoinTransform(Transform):
     """Rows joined with another step or source on columns of equal name."""
+
+    example: ClassVar[Example] = {"with": "other", "on": ["id"], "how": "semi"}
 
     with_: str = Field(alias="with")
     """The step or source to join with."""

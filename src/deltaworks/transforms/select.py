@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Names
+from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class SelectTransform(Transform):
     """Columns by name or expression, or all but some."""
 
+    example: ClassVar[Example] = {"columns": ["id", "upper(name) as name"]}
     row_preserving: ClassVar[bool] = True
 
     columns: Names = ()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import field_validator
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import tables_of
+from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 class SqlTransform(Transform):
     """The result of one SELECT; the previous step is called `input` in it."""
+
+    example: ClassVar[Example] = {"query": "SELECT id, amount FROM input"}
 
     query: str
     """The SELECT; it reads `input` and any step or source by its name."""
