@@ -245,11 +245,20 @@ def fetch_jars() -> None:
     )
 
 
+def keep_classes() -> None:
+    """Let Spark start from an archive of its classes; without one it is slower, not broken."""
+    what = "running a small job once, so that Spark starts in half the time (200 MB on disk)"
+    try:
+        run(what, str(VENV_PYTHON), "-m", "deltaworks", "jars", "archive")
+    except SetupError as problem:
+        say(f"setup: {problem}\n  Spark works without it; make setup goes on")
+
+
 def setup() -> None:
     """Do what is not done yet."""
     wanted = wanted_stamp()
     stamp = read_stamp()
-    complete = {**wanted, "jars": "fetched"}
+    complete = {**wanted, "jars": "fetched and archived"}
     if stamp == complete and os.access(VENV_PYTHON, os.X_OK):
         return
     started = time.monotonic()
@@ -260,6 +269,7 @@ def setup() -> None:
         install_packages()
         write_stamp(wanted)
     fetch_jars()
+    keep_classes()
     write_stamp(complete)
     say(f"setup: ready in {time.monotonic() - started:.0f} s; try  .venv/bin/deltaworks --help")
 

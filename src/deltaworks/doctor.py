@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.engines.spark.archive import ARCHIVE_VARIABLE, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import check_versions, installed_versions
-from deltaworks.engines.spark.jars import ensure_jars, missing_jars, total_megabytes
+from deltaworks.engines.spark.home import find_spark_home
+from deltaworks.engines.spark.jars import ensure_jars, jar_files, missing_jars, total_megabytes
 from deltaworks.engines.spark.java import find_java
 from deltaworks.engines.spark.memory import driver_memory_mebibytes, machine_memory_bytes
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
@@ -49,6 +51,7 @@ def examine(
         *_packages(versions),
         _deltalake(versions),
         _jars(jars, cache),
+        *_archive(environ, jars, cache),
         _disk(place),
         _permission(place),
         _memory(),
@@ -108,6 +111,20 @@ def _jars(jars: tuple[Jar, ...], cache: Path) -> Finding:
     size = total_megabytes(missing)
     detail = f"will be downloaded at the first run{f' ({size})' if size else ''}"
     return _good("jars", detail)
+
+
+def _archive(environ: Mapping[str, str], jars: tuple[Jar, ...], cache: Path) -> tuple[Finding, ...]:
+    try:
+        java, home = find_java(environ, cache=cache), find_spark_home(environ)
+    except DeltaworksError:
+        return ()  # said already
+    files = jar_files(jars, cache=cache)
+    archive = class_archive(java, jars=files, spark_home=home, cache=cache)
+    if archive_wish(environ) == "off":
+        return (_good("classes", f"no archive is used ({ARCHIVE_VARIABLE}=off)"),)
+    if archive.ready:
+        return (_good("classes", f"Spark starts from {archive.file}"),)
+    return (_good("classes", "no archive yet; `deltaworks jars archive` halves Spark's start"),)
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -47,17 +47,21 @@ def _csv(root: Path, options: Example, rows: Sequence[Cells]) -> None:
 
 
 def _delta(root: Path, options: Example, rows: Sequence[Cells]) -> None:
+    """A table that keeps its changes; a source that names none reads the table `orders`."""
     import pyarrow as pa
     from deltalake import write_deltalake
 
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("amount", pa.float64())])
     table = pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], schema)
-    write_deltalake(str(root / "warehouse" / options["table"]), table)
+    folder = root / "warehouse" / options.get("table", "orders")
+    write_deltalake(str(folder), table, configuration={"delta.enableChangeDataFeed": "true"})
 
 
 WRITERS: dict[str, Callable[[Path, Example, Sequence[Cells]], None]] = {
     "csv": _csv,
     "delta": _delta,
+    "delta_changes": _delta,
+    "sql": _delta,
 }
 
 

@@ -25,7 +25,7 @@ def test_reading_looks_at_metadata_only_until_rows_are_asked_for(
     with counted_jobs(spark) as jobs:
         frame = source.read(ctx, bounds)
     assert jobs.count <= METADATA_JOBS
-    assert tuple(frame.columns) == COLUMNS
+    assert tuple(frame.columns)[: len(COLUMNS)] == COLUMNS
     assert frame.count() == len(SOME)
 
 
@@ -47,7 +47,7 @@ def test_no_rows_are_an_empty_frame_with_its_columns(
     write_input(spark, name, example("source", name), tmp_path, ())
     ctx, source = context(spark, tmp_path), made("source", name)
     frame = source.read(ctx, source.bounds(ctx.site, None))
-    assert (tuple(frame.columns), frame.count()) == (COLUMNS, 0)
+    assert (tuple(frame.columns)[: len(COLUMNS)], frame.count()) == (COLUMNS, 0)
 
 
 @each_source

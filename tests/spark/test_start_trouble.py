@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltaworks.engines.spark import jars, java, launch, network, session
+from deltaworks.engines.spark import home, jars, java, launch, network, session
 from deltaworks.engines.spark.java import JavaHome
 from deltaworks.engines.spark.session import SessionSettings, start_session
 from deltaworks.engines.spark.versions import PYSPARK, SCALA, Jar
@@ -148,12 +148,12 @@ def test_work_at_hand_is_counted_and_cancelled(spark: SparkSession) -> None:
 
 def test_another_spark_home_must_be_the_same_version(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"which is not Spark {PYSPARK}") as caught:
-        session._spark_home({"SPARK_HOME": str(tmp_path)})
+        home.find_spark_home({"SPARK_HOME": str(tmp_path)})
     assert caught.value.hint == "unset SPARK_HOME"
     jar = tmp_path / "jars" / f"spark-core_{SCALA}-{PYSPARK}.jar"
     jar.parent.mkdir()
     jar.touch()
-    assert session._spark_home({"SPARK_HOME": str(tmp_path)}) == tmp_path
+    assert home.find_spark_home({"SPARK_HOME": str(tmp_path)}) == tmp_path
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_workers_elsewhere_may_have_their_own_python(
 ) -> None:
     environment = session._launch_environment(
         SessionSettings(app_name="a", master=master),
-        java=JavaHome(home=tmp_path, version=17, origin="JAVA_HOME"),
+        java=JavaHome(home=tmp_path, runtime=tmp_path, version=17, origin="JAVA_HOME"),
         spark_home=tmp_path,
         environ={"PYSPARK_PYTHON": "/opt/python3"},
     )
@@ -216,7 +216,8 @@ def test_a_java_that_does_not_say_its_version_is_asked(
 
 
 def downloading(tmp_path: Path, script: str) -> Mapping[str, object]:
-    home = JavaHome(home=fake_java(tmp_path / "jdk", script), version=17, origin="JAVA_HOME")
+    folder = fake_java(tmp_path / "jdk", script)
+    home = JavaHome(home=folder, runtime=folder, version=17, origin="JAVA_HOME")
     jar = Jar(group="g", artifact="a", version="1", sha256="0" * 64, size_bytes=1)
     with pytest.raises(MissingDependencyError) as caught:
         jars.ensure_jars([jar], java=home, cache=tmp_path, environ={}, notify=lambda _: None)

@@ -42,6 +42,7 @@ COMMANDS = [
     ("table", "restore"),
     ("table", "undo"),
     ("jars", "fetch"),
+    ("jars", "archive"),
 ]
 SPEC = "extract: {type: csv, path: a.csv}\nload: {type: delta, table: TABLE}\n"
 

@@ -30,6 +30,7 @@ def test_a_good_machine_has_one_good_finding_per_part(tmp_path: Path) -> None:
         "pandas",
         "deltalake",
         "jars",
+        "classes",
         "disk",
         "permission",
         "memory",
@@ -40,6 +41,14 @@ def test_a_good_machine_has_one_good_finding_per_part(tmp_path: Path) -> None:
 def test_missing_jars_are_no_problem_but_are_told(tmp_path: Path) -> None:
     jars = findings(tmp_path)["jars"]
     assert jars == Finding("jars", True, "will be downloaded at the first run (9.6 MB)")
+
+
+def test_an_archive_of_classes_is_offered_and_can_be_done_without(tmp_path: Path) -> None:
+    assert "deltaworks jars archive" in findings(tmp_path)["classes"].detail
+    environ = {"DELTAWORKS_CACHE": str(tmp_path), "DELTAWORKS_CLASS_ARCHIVE": "off"}
+    found = examine(environ=environ, warehouse=tmp_path, installed=VERSIONS)
+    details = {finding.part: finding.detail for finding in found}
+    assert "DELTAWORKS_CLASS_ARCHIVE=off" in details["classes"]
 
 
 @pytest.mark.parametrize(

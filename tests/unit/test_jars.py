@@ -26,7 +26,7 @@ def make_resolver(folder: Path, *, content: bytes) -> JavaHome:
         f"#!/bin/sh\nmkdir out\nprintf '%s' '{content.decode()}' >out/thing-1.0.jar\n"
     )
     program.chmod(0o755)
-    return JavaHome(home=folder, version=17, origin="JAVA_HOME")
+    return JavaHome(home=folder, runtime=folder, version=17, origin="JAVA_HOME")
 
 
 def put(jar: Jar, cache: Path, *, content: bytes = CONTENT) -> Path:
@@ -38,7 +38,7 @@ def put(jar: Jar, cache: Path, *, content: bytes = CONTENT) -> Path:
 
 @pytest.fixture
 def nowhere() -> JavaHome:
-    return JavaHome(home=Path("/nowhere"), version=17, origin="path")
+    return JavaHome(home=Path("/nowhere"), runtime=Path("/nowhere"), version=17, origin="path")
 
 
 def test_a_cached_jar_is_used_without_java_and_without_a_word(

@@ -1,8 +1,9 @@
-"""`deltaworks jars fetch`."""
+"""`deltaworks jars fetch | archive`."""
 
 from __future__ import annotations
 
 import os
+from typing import Annotated
 
 import typer
 
@@ -25,3 +26,24 @@ def fetch(as_json: JsonOption = False, debug: DebugOption = False) -> None:
             print_json({"jars": [str(path) for path in paths]})
         else:
             line(f"{len(paths)} jars are ready in {cache_dir(os.environ)}")
+
+
+@app.command("archive")
+def archive(
+    force: Annotated[bool, typer.Option("--force", help="Make it anew if it is there.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Keep the classes Spark loads in an archive, from which it starts in about half the time."""
+    from deltaworks.cli.training import archive_of, make_archive
+
+    with answering(as_json=as_json, debug=debug):
+        found = archive_of(os.environ, error_line)
+        if force or not found.ready:
+            error_line("running a small job to see which classes Spark needs, about a minute")
+            found = make_archive(os.environ, error_line)
+        size = found.file.stat().st_size
+        if as_json:
+            print_json({"archive": str(found.file), "bytes": size})
+        else:
+            line(f"Spark starts from {found.file} ({size / 1e6:.0f} MB)")

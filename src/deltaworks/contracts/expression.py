@@ -108,7 +108,7 @@ def without_target(text: str) -> str:
     return str(tree.transform(blank).sql(dialect="spark"))
 
 
-def tables_of(query: str) -> tuple[str, ...]:
+def tables_of(query: str, *, named_under: str = "extract") -> tuple[str, ...]:
     """Names of the inputs a query reads, in order; what it defines itself is left out."""
     from sqlglot import exp, parse
     from sqlglot.errors import SqlglotError
@@ -125,7 +125,7 @@ def tables_of(query: str) -> tuple[str, ...]:
         if table.db or table.catalog:
             raise ValueError(
                 f'"{table.sql(dialect="spark")}" is outside the pipeline; '
-                "name it under `extract` and read it by that name"
+                f"name it under `{named_under}` and read it by that name"
             )
         if table.name and table.name.lower() not in own:  # a function such as range(9) has no name
             names[table.name] = None

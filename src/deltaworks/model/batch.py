@@ -8,6 +8,7 @@ from typing import Any
 
 FILES = "files"
 VERSION = "version"
+VERSIONS = "versions"
 UNBOUNDED = "unbounded"
 
 
@@ -90,6 +91,9 @@ class Bounds:
             since = self.position.get("since_version")
             after = "" if since is None else f", changes after {since}"
             return f"version {self.position['version']}{after}"
+        if self.kind == VERSIONS:
+            tables = self.position["tables"].items()
+            return ", ".join(f"{name} at version {at['version']}" for name, at in tables)
         return "not bounded"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from deltaworks.model.commit import Txn
 
@@ -34,6 +35,10 @@ class Append:
     holds_rows: bool = False
     """Known to have rows, so that nobody needs to look."""
 
+    def of_everything(self) -> Overwrite:
+        """The same rows in the place of all that stand."""
+        return Overwrite(merge_schema=self.merge_schema)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Overwrite:
@@ -42,6 +47,18 @@ class Overwrite:
     replace_where: str = ""
     overwrite_schema: bool = False
     merge_schema: bool = False
+
+    def of_everything(self) -> Overwrite:
+        """The same rows in the place of all that stand."""
+        return replace(self, replace_where="")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepOne:
+    """Which of several rows with the same key wins."""
+
+    keep: Literal["newest", "oldest"]
+    by: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +71,8 @@ class Upsert:
     update_columns: tuple[str, ...] = ()
     insert_columns: tuple[str, ...] = ()
     delete_missing: bool = False
+    duplicates: KeepOne | None = None
+    """Refused when left out."""
     merge_schema: bool = False
 
 
@@ -67,3 +86,6 @@ class Scd2:
     tracked: tuple[str, ...] = ()
     """The columns whose change makes a new version; all others when empty."""
     merge_schema: bool = False
+
+
+Write = Append | Overwrite | Upsert | Scd2

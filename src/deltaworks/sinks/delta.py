@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,16 +13,25 @@ from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.size import FileSize, size_bytes
-from deltaworks.errors import ConstraintViolated, InputError
+from deltaworks.errors import InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, OutputPlan
-from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
-from deltaworks.model.write import Append, Layout, Overwrite, Scd2, Stamp, Upsert
+from deltaworks.model.write import (
+    Append,
+    KeepOne,
+    Layout,
+    Overwrite,
+    Scd2,
+    Stamp,
+    Upsert,
+    Write,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from deltaworks.engines.spark.forecast import Forecast
     from deltaworks.engines.spark.write import TableWriter
 
 _KEYED = ("upsert", "scd2")
@@ -52,18 +60,6 @@ class Duplicates(BaseModel):
     """The row with the highest or the lowest value of `by`."""
     by: str
     """The column that tells which row is newer."""
-
-
-@dataclass(frozen=True)
-class _Keyed:
-    """A batch with one row per key, and the merge that takes it."""
-
-    frame: DataFrame
-    rows: int
-    write: Upsert
-    dropped: int = 0
-    rows_new: int | None = None
-    """Rows of the batch that become versions, where the table keeps them all."""
 
 
 class DeltaSink(Sink):
@@ -197,12 +193,14 @@ class DeltaSink(Sink):
             return self._refused(ref, state)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
         writer = TableWriter(ctx.spark, ref.location, layout=self._layout(), stamp=stamp)
-        if self.mode in _KEYED:
-            return self._write_keyed(ctx, writer, frame, batch)
-        if self.mode == "overwrite" or batch.replace:
-            return writer.overwrite(frame, self._overwrite(batch))
-        append = Append(merge_schema=self.merge_schema, holds_rows=batch.holds_rows)
-        return writer.append(frame, append)
+        asked = self._asked()
+        if isinstance(asked, Upsert | Scd2):
+            return self._merge(ctx, writer, frame, asked, replacing=batch.replace)
+        if batch.replace:
+            asked = asked.of_everything()
+        if isinstance(asked, Overwrite):
+            return writer.overwrite(frame, asked)
+        return writer.append(frame, replace(asked, holds_rows=batch.holds_rows))
 
     def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
@@ -244,31 +242,49 @@ class DeltaSink(Sink):
             hint="use mode append, overwrite or upsert, or another table",
         )
 
-    def _write_keyed(
-        self, ctx: RunContext, writer: TableWriter, frame: DataFrame, batch: BatchWrite
+    def _merge(
+        self,
+        ctx: RunContext,
+        writer: TableWriter,
+        frame: DataFrame,
+        asked: Upsert | Scd2,
+        *,
+        replacing: bool,
     ) -> CommitInfo:
-        table = None if batch.replace else writer.log.info(writer.location)
-        with self._keyed(ctx, frame, table) as keyed:
-            if batch.replace:
-                info = writer.replace_all(keyed.frame, keyed.write, rows=keyed.rows)
-            else:
-                info = writer.upsert(keyed.frame, keyed.write, rows=keyed.rows)
-            dropped = {"duplicates": keyed.dropped} if keyed.dropped else {}
-            info = replace(info, rows_dropped={**info.rows_dropped, **dropped})
-            if keyed.rows_new is None:
-                return info
-            return replace(info, rows_unchanged=frame.count() - keyed.rows_new)
+        from deltaworks.engines.spark.keyed import keyed
 
-    def _overwrite(self, batch: BatchWrite) -> Overwrite:
-        if self.mode != "overwrite":
-            return Overwrite(merge_schema=self.merge_schema)
-        return Overwrite(
-            replace_where="" if batch.replace else self.replace_where or "",
-            overwrite_schema=self.overwrite_schema,
-            merge_schema=self.merge_schema,
-        )
+        table = None if replacing else writer.log.info(writer.location)
+        with keyed(ctx.spark, frame, table, asked, ctx.now) as batch:
+            put = writer.replace_all if replacing else writer.upsert
+            info = put(batch.frame, batch.write, rows=batch.rows)
+            dropped = {"duplicates": batch.dropped} if batch.dropped else {}
+            return replace(
+                info,
+                rows_dropped={**info.rows_dropped, **dropped},
+                rows_unchanged=batch.rows_unchanged(frame, info.rows_unchanged),
+            )
 
-    def _merge(self) -> Upsert:
+    def _asked(self) -> Write:
+        """What the mode asks of the table."""
+        if self.mode == "upsert":
+            return self._upsert()
+        if self.mode == "scd2":
+            return Scd2(
+                keys=self.merge_keys,
+                sequence_by=self.sequence_by,
+                tracked=self.track_columns,
+                merge_schema=self.merge_schema,
+            )
+        if self.mode == "overwrite":
+            return Overwrite(
+                replace_where=self.replace_where or "",
+                overwrite_schema=self.overwrite_schema,
+                merge_schema=self.merge_schema,
+            )
+        return Append(merge_schema=self.merge_schema)
+
+    def _upsert(self) -> Upsert:
+        wins = self.duplicates
         return Upsert(
             keys=self.merge_keys,
             update_condition=self.update_condition or "",
@@ -276,52 +292,9 @@ class DeltaSink(Sink):
             update_columns=self.update_columns,
             insert_columns=self.insert_columns,
             delete_missing=self.not_matched_by_source == "delete",
+            duplicates=None if wins is None else KeepOne(keep=wins.keep, by=wins.by),
             merge_schema=self.merge_schema,
         )
-
-    def _history(self) -> Scd2:
-        return Scd2(
-            keys=self.merge_keys,
-            sequence_by=self.sequence_by,
-            tracked=self.track_columns,
-            merge_schema=self.merge_schema,
-        )
-
-    @contextmanager
-    def _keyed(
-        self, ctx: RunContext, frame: DataFrame, table: TableInfo | None
-    ) -> Iterator[_Keyed]:
-        """The batch as it is merged into the table by key."""
-        from deltaworks.engines.spark.history import versions
-
-        if self.mode == "upsert":
-            with self._one_row_per_key(frame) as keyed:
-                yield keyed
-            return
-        with versions(ctx.spark, frame, table, self._history(), ctx.now) as found:
-            yield _Keyed(found.frame, found.rows, found.merge, rows_new=found.rows_new)
-
-    @contextmanager
-    def _one_row_per_key(self, frame: DataFrame) -> Iterator[_Keyed]:
-        """The batch with one row per key, or the error that says which keys are wrong."""
-        from deltaworks.engines.spark import keys
-        from deltaworks.engines.spark.columns import require_columns
-
-        for option in ("merge_keys", "update_columns", "insert_columns"):
-            require_columns(frame, getattr(self, option), where=option, nested=False)
-        keys.refuse_null_keys(frame, self.merge_keys)
-        if self.duplicates is None:
-            rows = keys.refuse_duplicate_keys(frame, self.merge_keys)
-            yield _Keyed(frame, rows, self._merge())
-            return
-        keep, by = self.duplicates.keep, self.duplicates.by
-        require_columns(frame, [by], where="duplicates.by")
-        ranked = keys.keep_one(frame, self.merge_keys, keep=keep, by=by).persist()
-        try:
-            kept, rows = keys.refuse_ties(ranked, self.merge_keys, by)
-            yield _Keyed(kept, rows, self._merge(), dropped=frame.count() - rows)
-        finally:
-            ranked.unpersist()
 
     def _layout(self) -> Layout:
         asked = {
@@ -355,138 +328,28 @@ class DeltaSink(Sink):
         from deltaworks.engines.spark.merge import merge_sql
 
         table = table_sql(self.target(site).location)
-        return merge_sql(self._merge(), table=table, source="batch", batch=columns, ways={})
+        return merge_sql(self._upsert(), table=table, source="batch", batch=columns, ways={})
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.layout import (
-            as_asked,
-            check_layout,
-            refuse_other_partitions,
-        )
-
-        table = DeltaRsEngine().info(self.target(ctx.site).location)
-        layout = self._layout()
-        check_layout(frame, layout)
-        if table is not None:
-            refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
-            table = as_asked(table, layout)
-        basis = OutputPlan(
-            sink=self.name or self.own_name(),
-            table=self.target(ctx.site).label,
-            exists=table is not None,
-        )
-        if table is not None and self.mode in ("ignore", "error"):
-            info = self._refused(self.target(ctx.site), self.state(ctx.site, ""))
-            return replace(basis, rows_to_insert=0, note=info.note)
-        if self.mode in _KEYED:
-            return self._plan_keyed(ctx, frame, table, basis)
-        return self._plan_write(frame, table, basis)
+        ref = self.target(ctx.site)
+        basis = OutputPlan(sink=self.name or self.own_name(), table=ref.label)
+        forecast = self._forecast(ctx)
+        if self.mode in ("ignore", "error"):
+            state = self.state(ctx.site, "")
+            if state.exists:
+                forecast.check(frame)
+                info = self._refused(ref, state)
+                return replace(basis, exists=True, rows_to_insert=0, note=info.note)
+        return forecast.plan(frame, self._asked(), basis)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.fit import fit
-        from deltaworks.engines.spark.layout import (
-            as_asked,
-            check_layout,
-            refuse_other_partitions,
-        )
-        from deltaworks.engines.spark.merge import written_columns
-
-        table, layout = DeltaRsEngine().info(self.target(ctx.site).location), self._layout()
-        check_layout(frame, layout)
-        if table is not None:
-            refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
-            table = as_asked(table, layout)
-        if self.mode in _KEYED:
-            with self._keyed(ctx, frame, table) as keyed:
-                if table is not None:
-                    written = written_columns(keyed.write, keyed.frame.columns)
-                    fit(keyed.frame, table, merge_schema=self.merge_schema, columns=written)
-        elif table is not None and not self.overwrite_schema:
-            fit(frame, table, merge_schema=self.merge_schema)
-        if broken := self.violations(ctx, frame):
-            raise ConstraintViolated(
-                f'a rule of table "{self.target(ctx.site).label}" is broken: '
-                f"{broken[0].name}: {broken[0].detail}",
-                hint="correct the rows, or set them aside with a check and `on_fail: quarantine`",
-                context={"violations": broken},
-            )
+        self._forecast(ctx).verify(frame, self._asked())
 
     def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.constraints import violations
+        return self._forecast(ctx).violations(frame)
 
-        table = DeltaRsEngine().info(self.target(ctx.site).location)
-        return () if table is None else violations(frame, table)
+    def _forecast(self, ctx: RunContext) -> Forecast:
+        from deltaworks.engines.spark.forecast import Forecast
 
-    def _plan_write(
-        self, frame: DataFrame, table: TableInfo | None, basis: OutputPlan
-    ) -> OutputPlan:
-        from deltaworks.engines.spark.fit import fit, frame_schema
-        from deltaworks.engines.spark.write import refuse_outside
-        from deltaworks.model.schema import compare
-
-        rows = frame.count()
-        refuse_outside(frame, self.replace_where or "")
-        if table is None:
-            return replace(basis, rows_to_insert=rows, rows_to_update=0, rows_to_delete=0)
-        if self.overwrite_schema:
-            changes = compare(table.schema, frame_schema(frame))
-        else:
-            changes = fit(frame, table, merge_schema=self.merge_schema)[1]
-        deleted = 0 if self.mode != "overwrite" else None if self.replace_where else table.rows
-        return replace(
-            basis,
-            schema_changes=changes,
-            rows_to_insert=rows,
-            rows_to_update=0,
-            rows_to_delete=deleted,
-        )
-
-    def _plan_keyed(
-        self, ctx: RunContext, frame: DataFrame, table: TableInfo | None, basis: OutputPlan
-    ) -> OutputPlan:
-        from deltaworks.engines.spark.engine import table_sql
-        from deltaworks.engines.spark.fit import fit, frame_schema
-        from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
-        from deltaworks.engines.spark.write import diffed, without_deletes
-
-        with self._keyed(ctx, frame, table) as keyed:
-            write = keyed.write
-            if table is None:
-                rows = without_deletes(keyed.frame, write).count()
-                return replace(
-                    basis,
-                    rows_to_insert=rows,
-                    rows_to_update=0,
-                    rows_to_delete=0,
-                    rows_unchanged=0,
-                    rows_to_drop=keyed.dropped + keyed.rows - rows,
-                )
-            written = written_columns(write, keyed.frame.columns)
-            fitted, changes = fit(
-                keyed.frame, table, merge_schema=self.merge_schema, columns=written
-            )
-            ways = comparisons(table.schema, frame_schema(fitted))
-            with diffed(ctx.spark, fitted, table, write) as (_, counts):
-                return replace(
-                    basis,
-                    schema_changes=changes,
-                    sql=merge_sql(
-                        write,
-                        table=table_sql(table.location),
-                        source="batch",
-                        batch=fitted.columns,
-                        ways=ways,
-                    ),
-                    rows_to_insert=counts.insert,
-                    rows_to_update=counts.update,
-                    rows_to_delete=counts.delete + counts.missing,
-                    rows_unchanged=(
-                        counts.unchanged
-                        if keyed.rows_new is None
-                        else frame.count() - keyed.rows_new
-                    ),
-                    rows_to_drop=keyed.dropped,
-                )
+        ref = self.target(ctx.site)
+        return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now)

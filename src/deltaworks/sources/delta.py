@@ -9,11 +9,8 @@ from pydantic import field_validator
 from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Example
-from deltaworks.contracts.source import Source
-from deltaworks.errors import DeltaworksError, GuardError, TableNotFound
+from deltaworks.engines.deltars.table_source import TableSource
 from deltaworks.model.batch import VERSION, Bounds
-from deltaworks.model.table_info import TableInfo
-from deltaworks.model.table_ref import table_name_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,15 +18,11 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.increments import OnChange
 
 
-class DeltaSource(Source):
+class DeltaSource(TableSource):
     """A Delta table as it is now, or as it was."""
 
     example: ClassVar[Example] = {"table": "orders"}
 
-    table: str = ""
-    """The table's name in the warehouse."""
-    path: str = ""
-    """The table's folder, instead of a name."""
     version_as_of: int | None = None
     """Read this version."""
     timestamp_as_of: str | None = None
@@ -45,7 +38,7 @@ class DeltaSource(Source):
     """When incremental: leave out commits that only deleted rows."""
 
     def problems(self) -> tuple[str, ...]:
-        found: list[str] = []
+        found = self.place_problems()
         switches = ("skip_change_commits", "ignore_changes", "ignore_deletes")
         if not self.incremental:
             given = [name for name in switches if getattr(self, name)]
@@ -54,10 +47,6 @@ class DeltaSource(Source):
             found.append('"incremental" reads up to the latest version; leave the "..._as_of" out')
         if self.skip_change_commits and self.ignore_changes:
             found.append('"skip_change_commits" and "ignore_changes" exclude each other')
-        if bool(self.table) == bool(self.path):
-            found.append('say either "table" or "path"')
-        if self.table and (problem := table_name_problem(self.table)):
-            found.append(problem)
         if self.version_as_of is not None and self.timestamp_as_of is not None:
             found.append('"version_as_of" and "timestamp_as_of" exclude each other')
         return tuple(found)
@@ -73,87 +62,31 @@ class DeltaSource(Source):
         return self.incremental
 
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        found = self._info(site, self._version(site))
+        found = self.info(site, self._version(site))
         position: dict[str, int | None] = {"version": found.version, "rows": found.rows}
         if since is not None and since.identity == found.table_id:
             last = int(since.position["version"])
-            self._refuse_lost_history(site, last, found.version)
+            self.refuse_lost_history(site, last, found.version)
             position = {"version": found.version, "rows": None, "since_version": last}
         return Bounds(kind=VERSION, identity=found.table_id, position=position)
-
-    def start_at(self, site: Site, point: str) -> Bounds | None:
-        from deltaworks.engines.deltars.log import version_at
-
-        found = self._info(site, None)
-        if point.isdecimal():
-            read = int(point) - 1
-        else:
-            read = version_at(self._location(site), parse_moment(point))
-        if read < 0:
-            return None
-        return Bounds(kind=VERSION, identity=found.table_id, position={"version": read})
-
-    def _refuse_lost_history(self, site: Site, last: int, latest: int) -> None:
-        """What was added since can only be told while every commit since is there."""
-        from deltaworks.engines.deltars.log import commit_files
-
-        choices = "load everything anew with --full-refresh"
-        label = self.table or self.path
-        if latest < last:
-            raise GuardError(
-                f'"{label}" is at version {latest}, though version {last} was read before',
-                hint=f"it was made anew or set back; {choices}",
-            )
-        kept = [file.version for file in commit_files(self._location(site))]
-        if last < latest and kept and kept[0] > last + 1:
-            raise GuardError(
-                f'the log of "{label}" begins at version {kept[0]}, '
-                f"and the last batch read version {last}",
-                hint=f"its history was cleaned up; {choices}",
-            )
 
     def _version(self, site: Site) -> int | None:
         from deltaworks.engines.deltars.log import version_at
 
         if self.timestamp_as_of is None:
             return self.version_as_of
-        self._info(site, None)
-        location = self._location(site)
-        return version_at(location, parse_moment(self.timestamp_as_of))
-
-    def _location(self, site: Site) -> str:
-        return site.table(table=self.table, path=self.path).location
-
-    def _info(self, site: Site, version: int | None) -> TableInfo:
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-
-        found = DeltaRsEngine().info(self._location(site), version=version)
-        if found is None:
-            raise TableNotFound(
-                f'"{self.table or self.path}" is not a Delta table',
-                hint=f"looked in {self._location(site)}; run the pipeline that makes it first",
-            )
-        return found
-
-    def still_there(self, site: Site, bounds: Bounds) -> str:
-        try:
-            found = self._info(site, bounds.position["version"])
-        except DeltaworksError as problem:
-            return problem.message
-        return "" if found.table_id == bounds.identity else "it is another table now"
+        self.info(site)
+        return version_at(self.location(site), parse_moment(self.timestamp_as_of))
 
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         rows: int | None = bounds.position["rows"]
         return rows
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
-        return (self._location(site),)
-
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.engine import SparkEngine
         from deltaworks.engines.spark.increments import ChangePolicy, added_rows
 
-        location, version = self._location(ctx.site), bounds.position["version"]
+        location, version = self.location(ctx.site), bounds.position["version"]
         since = bounds.position.get("since_version")
         if since is None:
             return SparkEngine(ctx.spark).read(location, version=version)

@@ -83,21 +83,40 @@ def file_changes(location: str, version: int) -> tuple[frozenset[str], frozenset
     return added, removed
 
 
-def version_at(location: str, moment: datetime) -> int:
-    """The version that was current at a moment, by the times Delta itself goes by."""
-    files = commit_files(location)
-    wanted_ms = int(moment.timestamp() * 1000)
+def commit_times(location: str) -> list[tuple[int, int]]:
+    """Versions and the milliseconds they were made at, by the times Delta itself goes by."""
     times: list[tuple[int, int]] = []
-    for file in files:  # Delta never lets a later commit be older than an earlier one
+    for file in commit_files(location):  # a later commit is never taken for older than an earlier
         modified = max(file.modified_ms, times[-1][1] + 1) if times else file.modified_ms
         times.append((file.version, modified))
+    return times
+
+
+def version_at(location: str, moment: datetime) -> int:
+    """The version that was current at a moment."""
+    times, wanted_ms = commit_times(location), int(moment.timestamp() * 1000)
     older = [version for version, modified in times if modified <= wanted_ms]
     if not older or wanted_ms > times[-1][1]:
-        raise VersionNotFound(
-            f'"{location}" has no version at {moment.isoformat()}',
-            hint=f"its history goes from {_shown(times[0][1])} to {_shown(times[-1][1])}",
-        )
+        raise _no_version_at(location, moment, times)
     return older[-1]
+
+
+def version_from(location: str, moment: datetime) -> int:
+    """The first version that was made at a moment or after it."""
+    times, wanted_ms = commit_times(location), int(moment.timestamp() * 1000)
+    newer = [version for version, modified in times if modified >= wanted_ms]
+    if not newer:
+        raise _no_version_at(location, moment, times)
+    return newer[0]
+
+
+def _no_version_at(
+    location: str, moment: datetime, times: list[tuple[int, int]]
+) -> VersionNotFound:
+    return VersionNotFound(
+        f'"{location}" has no version at {moment.isoformat()}',
+        hint=f"its history goes from {_shown(times[0][1])} to {_shown(times[-1][1])}",
+    )
 
 
 def _shown(modified_ms: int) -> str:

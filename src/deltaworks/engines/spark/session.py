@@ -9,13 +9,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
 from deltaworks.engines.spark.confs import (
     DELTA_EXTENSION,
@@ -25,12 +25,13 @@ from deltaworks.engines.spark.confs import (
     build_conf,
     refuse_contradictions,
 )
+from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars
 from deltaworks.engines.spark.java import JavaHome, find_java
 from deltaworks.engines.spark.launch import end_jvm, launch
 from deltaworks.engines.spark.memory import collector_options, machine_memory_bytes
 from deltaworks.engines.spark.network import trust_options
-from deltaworks.engines.spark.versions import CORE_JARS, PYSPARK, SCALA
+from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,12 +43,16 @@ __all__ = [
     "cancel_work",
     "is_up",
     "jvm_process",
+    "session_archive",
     "start_session",
     "stop_session",
 ]
 
 _HADOOP = "spark.hadoop."
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CANCEL_TRIES = 3
+_END_SECONDS = 20
+_ARCHIVE_SECONDS = 240
 
 
 def start_session(
@@ -62,20 +67,23 @@ def start_session(
     if is_up():
         return _share(_running(), settings)
     cache = cache_dir(environ)
-    spark_home = _spark_home(environ)
+    spark_home = find_spark_home(environ)
     java = find_java(environ, cache=cache)
     for note in java.notes:
         notify(f"passed over {note}")
     jars = ensure_jars(settings.jars, java=java, cache=cache, environ=environ, notify=notify)
     scratch = _scratch()
+    java_options = trust_options(environ, cache=cache)
+    if settings.local:
+        java_options += _collector_options(settings, environ)
+        java_options += _archive_options(
+            class_archive(java, jars=jars, spark_home=spark_home, cache=cache), environ
+        )
     conf = build_conf(
         settings,
         jars=jars,
         scratch=scratch,
-        java_options=[
-            *trust_options(environ, cache=cache),
-            *(_collector_options(settings, environ) if settings.local else ()),
-        ],
+        java_options=java_options,
         memory_bytes=machine_memory_bytes(),
         cores=os.cpu_count() or 1,
     )
@@ -84,6 +92,16 @@ def start_session(
     spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
     _require_delta(spark)
     return spark
+
+
+def session_archive(
+    settings: SessionSettings, *, environ: Mapping[str, str], notify: Callable[[str], None]
+) -> ClassArchive:
+    """The archive of classes that a local session with these settings uses."""
+    cache = cache_dir(environ)
+    java = find_java(environ, cache=cache)
+    jars = ensure_jars(settings.jars, java=java, cache=cache, environ=environ, notify=notify)
+    return class_archive(java, jars=jars, spark_home=find_spark_home(environ), cache=cache)
 
 
 def is_up() -> bool:
@@ -133,11 +151,12 @@ def stop_session(spark: SparkSession) -> None:
     """Stop Spark and end its JVM, if we started it; leave a user's own session alone."""
     if _jvm_of(spark) is None:  # pragma: no cover - only over Spark Connect
         return
-    scratch = spark.sparkContext.getConf().get(SCRATCH_KEY)
+    conf = spark.sparkContext.getConf()
+    scratch, options = conf.get(SCRATCH_KEY), conf.get(_JAVA_OPTIONS, "") or ""
     if scratch is None:
         return
     spark.stop()
-    end_jvm()
+    end_jvm(_ARCHIVE_SECONDS if "ArchiveClassesAtExit" in options else _END_SECONDS)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -191,9 +210,16 @@ def _can_load(spark: SparkSession, name: str) -> bool:
     return True
 
 
+def _archive_options(archive: ClassArchive, environ: Mapping[str, str]) -> list[str]:
+    wish = archive_wish(environ)
+    if wish == "make":
+        archive.prepare()
+    return archive.options(wish)
+
+
 def _collector_options(settings: SessionSettings, environ: Mapping[str, str]) -> list[str]:
     said = [environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")]
-    names = ("spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions")
+    names = (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions")
     return collector_options([*said, *(settings.conf.get(name, "") for name in names)])
 
 
@@ -207,22 +233,6 @@ def _log(settings: SessionSettings, scratch: Path) -> tuple[Path, str]:
     if settings.log_file is not None:
         return settings.log_file, f"read {settings.log_file}"
     return scratch / "spark.log", "give the session a log file to keep what Spark says"
-
-
-def _spark_home(environ: Mapping[str, str]) -> Path:
-    """The Spark to start: PySpark's own, or another of exactly the same version."""
-    chosen = environ.get("SPARK_HOME", "").strip()
-    if chosen:
-        home = Path(chosen).expanduser().absolute()
-        if (home / "jars" / f"spark-core_{SCALA}-{PYSPARK}.jar").is_file():
-            return home
-        raise ConfigError(
-            f"SPARK_HOME is {home}, which is not Spark {PYSPARK}", hint="unset SPARK_HOME"
-        )
-    package = find_spec("pyspark")
-    assert package is not None
-    assert package.origin is not None
-    return Path(package.origin).parent
 
 
 def _launch_environment(

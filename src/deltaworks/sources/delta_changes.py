@@ -1,0 +1,137 @@
+"""Read what changed in a Delta table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import field_validator
+
+from deltaworks.clock import parse_moment
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Example
+from deltaworks.engines.deltars.table_source import TableSource
+from deltaworks.errors import InputError, VersionNotFound
+from deltaworks.model.batch import VERSION, Bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FEED = "delta.enableChangeDataFeed"
+_ENDS = ("starting", "ending")
+
+
+class DeltaChangesSource(TableSource):
+    """The change feed of a Delta table: each row with `_change_type`, version and time.
+
+    Between two versions or moments, both included; or, when incremental, since the last batch.
+    """
+
+    example: ClassVar[Example] = {"table": "orders", "starting_version": 0}
+
+    starting_version: int | None = None
+    """The first version whose changes are read."""
+    ending_version: int | None = None
+    """The last version whose changes are read; the latest when left out."""
+    starting_timestamp: str | None = None
+    """The moment from which changes are read, such as `2026-01-31T12:00:00Z`."""
+    ending_timestamp: str | None = None
+    """The moment up to which changes are read."""
+    incremental: bool = False
+    """Read what changed since the last batch; the first one reads the table, each row an insert."""
+
+    @field_validator("starting_timestamp", "ending_timestamp")
+    @classmethod
+    def _a_moment(cls, text: str | None) -> str | None:
+        if text is not None:
+            parse_moment(text)
+        return text
+
+    def problems(self) -> tuple[str, ...]:
+        found = self.place_problems()
+        for end in _ENDS:
+            version, moment = f"{end}_version", f"{end}_timestamp"
+            if getattr(self, version) is not None and getattr(self, moment) is not None:
+                found.append(f'"{version}" and "{moment}" exclude each other')
+        starts = self.starting_version is not None or self.starting_timestamp is not None
+        ends = self.ending_version is not None or self.ending_timestamp is not None
+        if not starts and not self.incremental:
+            found.append('say "starting_version" or "starting_timestamp", or "incremental: true"')
+        if ends and self.incremental:
+            found.append('"incremental" reads up to the latest version; leave the "ending_..." out')
+        first, last = self.starting_version, self.ending_version
+        if first is not None and last is not None and first > last:
+            found.append('"starting_version" lies after "ending_version"')
+        return tuple(found)
+
+    def reads_increments(self) -> bool:
+        return self.incremental
+
+    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+        latest = self.info(site)
+        last = self._last(site, latest.version)
+        if since is not None and since.identity == latest.table_id:
+            before: int | None = int(since.position["version"])
+        else:
+            before = self._before(site, latest.version)
+        position = {"version": last}
+        if before is not None:
+            position["since_version"] = before
+            self._refuse_what_is_not_kept(site, before, last, latest.version)
+        return Bounds(kind=VERSION, identity=latest.table_id, position=position)
+
+    def _before(self, site: Site, latest: int) -> int | None:
+        """The version before the first whose changes are read; None to read the table itself."""
+        from deltaworks.engines.deltars.log import version_from
+
+        if self.starting_timestamp is not None:
+            moment = parse_moment(self.starting_timestamp)
+            return version_from(self.location(site), moment) - 1
+        if self.starting_version is None:
+            return None
+        self._refuse_beyond("starting_version", self.starting_version, latest)
+        return self.starting_version - 1
+
+    def _last(self, site: Site, latest: int) -> int:
+        from deltaworks.engines.deltars.log import version_at
+
+        if self.ending_timestamp is not None:
+            return version_at(self.location(site), parse_moment(self.ending_timestamp))
+        if self.ending_version is None:
+            return latest
+        self._refuse_beyond("ending_version", self.ending_version, latest)
+        return self.ending_version
+
+    def _refuse_beyond(self, option: str, version: int, latest: int) -> None:
+        if not 0 <= version <= latest:
+            raise VersionNotFound(
+                f'{option}: "{self.table or self.path}" has no version {version}',
+                hint=f"its versions go from 0 to {latest}",
+            )
+
+    def _refuse_what_is_not_kept(self, site: Site, before: int, last: int, latest: int) -> None:
+        """Changes are told by every commit in between, and only while the feed was on."""
+        label = self.table or self.path
+        if before > last and not self.incremental:
+            raise InputError(
+                f'"{label}": the start of the changes lies after their end',
+                hint=f"the start is version {before + 1}, the end version {last}",
+            )
+        self.refuse_lost_history(site, before, latest)
+        if before == last:
+            return
+        for version in (before + 1, last):
+            if self.info(site, version).properties.get(FEED) != "true":
+                raise InputError(
+                    f'"{label}" kept no feed of its changes at version {version}',
+                    hint="say `change_feed: true` where it is written, and start at a version "
+                    "after that; changes made before cannot be told",
+                )
+
+    def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        from deltaworks.engines.spark.changes import changes_between, table_as_inserts
+
+        location, version = self.location(ctx.site), bounds.position["version"]
+        before = bounds.position.get("since_version")
+        if before is None:
+            return table_as_inserts(ctx.spark, location, version=version)
+        return changes_between(ctx.spark, location, first=before + 1, last=version)
