@@ -2,7 +2,8 @@
 
 Every step is applied to the same frame, `id bigint, name string, amount double`. A source's input
 is written where its example looks for it, by Spark in the format of the source's own name unless
-`WRITERS` knows better.
+`WRITERS` knows better. A function that an example names is written as one that gives back what it
+gets.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Cells = tuple[int | None, str | None, float | None]
 SOME: tuple[Cells, ...] = ((1, "ann", 2.5), (2, "bob", 1.0))
 NULLS: tuple[Cells, ...] = ((1, None, None), (None, "bob", 1.0))
 SLIPS = {"id": "idd", "name": "nmae", "amount": "amuont", "orders": "odrers"}
+FUNCTION = re.compile(r"(?P<file>[\w/]+\.py):(?P<name>\w+)")
 METADATA_JOBS = 3
 """Spark jobs that reading may start: for a header, a footer or a log, never for rows."""
 
@@ -39,6 +41,15 @@ def misspelt(value: Any) -> Any:
     if isinstance(value, str):
         return re.sub("|".join(rf"\b{word}\b" for word in SLIPS), lambda hit: SLIPS[hit[0]], value)
     return value
+
+
+def write_functions(options: Example, root: Path) -> None:
+    """Write every function that options name as `file.py:function` into the project."""
+    for value in options.values():
+        if isinstance(value, str) and (named := FUNCTION.fullmatch(value)):
+            path = root / named["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"def {named['name']}(given):\n    return given\n", encoding="utf-8")
 
 
 def _csv(root: Path, options: Example, rows: Sequence[Cells]) -> None:

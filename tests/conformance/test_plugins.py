@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from deltaworks.config.interpolate import Names
 from deltaworks.errors import SpecError
 from deltaworks.pipeline.parse import read_pipeline
-from tests.conformance.examples import SCHEMA, SOME, misspelt, write_input
+from tests.conformance.examples import SCHEMA, SOME, misspelt, write_functions, write_input
 from tests.conformance.stage import each_plugin, example, made, plugin_class
 from tests.workbench import Workbench
 
@@ -115,8 +115,10 @@ def test_an_error_names_the_step(kind: str, name: str, jvm: SparkSession, bench:
     for source in ("csv", "delta"):
         write_input(jvm, source, example("source", source), bench.root, SOME)
     broken = {key: misspelt(value) for key, value in example(kind, name).items()}
-    plugin = plugin_class(kind, name).model_validate(broken)
-    others = tuple(o for o in getattr(plugin, "other_inputs", tuple)() if o != "input")
+    plugin_class(kind, name).model_validate(broken)  # wrong only beside the data
+    right = made(kind, name)
+    others = tuple(o for o in getattr(right, "other_inputs", tuple)() if o != "input")
+    write_functions(right.example, bench.root)
     pipeline_file(bench.root, kind, {"type": name, **broken}, others)
     answered = bench.cli("run", "p", "--json", "--quiet")
     error = answered.json["error"]

@@ -64,7 +64,7 @@ def test_select_keeps_orders_computes_and_leaves_out(people: Bench) -> None:
     odd = "SELECT 1 AS `a.b`, named_struct('x', 1) AS s"
     assert people.frame(odd, type="select", columns=["a.b", "s.x"]).columns == ["a.b", "x"]
     assert people.frame(odd, type="select", exclude=["a.b"]).columns == ["s"]
-    with pytest.raises(SpecError, match=r'names column "s\.x"'):
+    with pytest.raises(SpecError, match='leaves nothing of "s"'):
         people.frame(odd, type="select", exclude=["s.x"])
     assert step("select").problems() == ('say either "columns" or "exclude"',)
 

@@ -40,6 +40,8 @@ class RunContext:
     spark: SparkSession
     run_id: str
     now: datetime
+    step: str = ""
+    """The step at work, where its rows may fail long after it was described."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
@@ -69,6 +70,11 @@ def _unbalanced(text: str) -> str:
         ):
             return f'"{text}" closes "{token.text}" that was not opened'
     return f'"{text}" opens "{open_pairs[-1]}" and does not close it' if open_pairs else ""
+
+
+def is_bare_name(text: str) -> bool:
+    """Whether a text can only be the name of a column or nested field, not an expression."""
+    return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", text) is not None
 
 
 def columns_of(text: str) -> tuple[tuple[str, str], ...]:

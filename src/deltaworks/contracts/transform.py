@@ -10,7 +10,7 @@ from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Plugin
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 class Transform(Plugin):
@@ -31,9 +31,24 @@ class Transform(Plugin):
         """Further steps or sources this step reads, by name."""
         return ()
 
+    def keeps_every_row(self) -> bool:
+        """Whether this step, with the options it has, is row-preserving."""
+        return self.row_preserving
+
+    def columns_known(self) -> bool:
+        """Whether its columns are known before rows are read and code of the user's has run."""
+        return True
+
+    def left_out(self, frame: DataFrame) -> Column | None:
+        """Where this is true a row leaves, and is counted as dropped by this step's name.
+
+        For steps that make several rows of one; those with `drops_rows` are counted as a whole.
+        """
+        return None
+
     def row_wise(self) -> bool:
         """Whether each row out comes from one row in, so that a row may as well come later."""
-        return self.row_preserving or self.drops_rows
+        return self.keeps_every_row() or self.drops_rows
 
     def columns_converted(self) -> tuple[str, ...]:
         """Columns whose values may not fit, so that a failure can be traced to one."""

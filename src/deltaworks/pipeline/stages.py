@@ -74,7 +74,7 @@ class Plan:
     def counted_by_sink(self) -> bool:
         """Whether every row read is a row that the one sink adds, so that its count is enough."""
         steps = [stage for stage in self.stages if isinstance(stage, Apply)]
-        plain = all(step.plugin.row_preserving and len(step.inputs) == 1 for step in steps)
+        plain = all(step.plugin.keeps_every_row() and len(step.inputs) == 1 for step in steps)
         checked = any(isinstance(stage, Verify) for stage in self.stages)
         alone = len(self.sources) == len(self.loads) == 1
         return alone and plain and not checked and self.loads[0].plugin.adds_each_row()

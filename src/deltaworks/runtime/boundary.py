@@ -36,6 +36,9 @@ def _was_interrupted(error: BaseException) -> bool:
 
 
 def _named(error: DeltaworksError, stage: Stage, file: str) -> DeltaworksError:
+    if step := error.context.get("raised_by"):
+        error.context["step"] = step  # its rows failed while a later one read them
+        return error
     error.context.setdefault("step", stage.name)
     is_in_data = isinstance(error, InputError) and bool(_DATA & error.context.keys())
     if is_in_data and stage.kind != "extract":

@@ -71,20 +71,27 @@ def quality_error(results: Sequence[CheckResult], *, file: str, line: int) -> Qu
 def _conditions(
     ctx: RunContext, frame: DataFrame, stages: Sequence[Verify], *, file: str
 ) -> list[Column]:
-    from pyspark.sql import functions as F
-
     found = []
     for stage in stages:
-        check = stage.plugin
-        if isinstance(check, RowCheck):
+        if isinstance(stage.plugin, RowCheck):
             with step_boundary(stage, file):
-                require_columns(frame, check.columns_used(), where=f"check {check.plugin_type()}")
-                passes = F.coalesce(
-                    check.condition(ctx, frame).cast("boolean"), F.lit(0).cast("boolean")
-                )
-                frame.select(passes)  # Spark looks at the names here, where the step is known
-                found.append(passes)
+                found.append(_condition(ctx, frame, stage.plugin))
     return found
+
+
+def _condition(ctx: RunContext, frame: DataFrame, check: RowCheck) -> Column:
+    from pyspark.sql import functions as F
+
+    require_columns(frame, check.columns_used(), where=f"check {check.plugin_type()}")
+    passes = F.coalesce(check.condition(ctx, frame).cast("boolean"), F.lit(0).cast("boolean"))
+    frame.select(passes)  # Spark looks at the names here, where the step is known
+    return passes
+
+
+def require_conditions(ctx: RunContext, frame: DataFrame, stage: Verify) -> None:
+    """Raise when a check names what these columns do not have; no row is read."""
+    if isinstance(stage.plugin, RowCheck):
+        _condition(ctx, frame, stage.plugin)
 
 
 def _row_checks(

@@ -114,6 +114,7 @@ class ReentryWalker(Walker):
         self.way = way
         self.kept = self.keeper.keep(kept)
         self.changes = changes
+        self.looked_ahead = True  # rows enter in the middle; the pipeline has run before
 
     def walk(self) -> Walked:
         found = super().walk()

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from deltaworks.clock import Clock
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.measure import RowCounter
+from deltaworks.engines.spark.rejects import is_marked, unmarked
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.results import CheckResult, StepResult
-from deltaworks.pipeline.stages import Apply, Extract, Plan, Stage, Verify
+from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance, split
-from deltaworks.runtime.quality import check_step
+from deltaworks.runtime.quality import check_step, require_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,6 +44,8 @@ class Walked:
     rejects: list[Rejects] = field(default_factory=list)
     checks: list[CheckResult] = field(default_factory=list)
     filters: list[tuple[str, StepFrame, StepFrame]] = field(default_factory=list)
+    left_out: list[RowCounter] = field(default_factory=list)
+    """Counters of rows that steps leave out while they make several rows of others."""
     rows_dropped_by_checks: int = 0
 
     def rows_read(self) -> int | None:
@@ -51,7 +54,7 @@ class Walked:
 
     def rows_dropped(self) -> int | None:
         """Rows that filters and checks left out by name."""
-        total: int | None = self.rows_dropped_by_checks
+        total = _sum([self.rows_dropped_by_checks, *(left.rows() for left in self.left_out)])
         for name, before, after in self.filters:
             rows_in, rows_out = before.rows(), after.rows()
             if rows_in is None or rows_out is None or total is None:
@@ -116,6 +119,8 @@ class Walker:
         self.keeper = keeper
         self.on_stage = on_stage
         self.observe = observe
+        self.looked_ahead = False
+        self.read: dict[str, DataFrame] = {}
         self.file = plan.pipeline.origin.file
         self.found = Walked()
 
@@ -133,6 +138,9 @@ class Walker:
 
     def explained(self, error: DeltaworksError) -> DeltaworksError:
         """The error with the data file, line and value at fault, where a source can tell."""
+        for stage in self.plan.stages:
+            if stage.name == error.context.get("raised_by"):
+                error.at(self.file, stage.line)
         suspects = [
             name
             for stage in self.plan.stages
@@ -150,6 +158,8 @@ class Walker:
         start = self.clock.monotonic()
         with step_boundary(stage, self.file):
             step = do(stage)
+        self._look_ahead(stage, step)
+        with step_boundary(stage, self.file):
             step, refused = split(step, stage, self.keeper)
         if refused is not None:
             self.found.rejects.append(refused)
@@ -161,7 +171,7 @@ class Walker:
     def _extract(self, stage: Extract) -> StepFrame:
         bounds = self.bounds[stage.name]
         rows = stage.plugin.rows(self.ctx.site, bounds)
-        frame = stage.plugin.read(self.ctx, bounds)
+        frame = self._read(stage)
         if self.observe:
             step = counted(frame, known_rows=rows)
         else:
@@ -175,13 +185,53 @@ class Walker:
 
     def _applied(self, stage: Apply, before: StepFrame) -> StepFrame:
         others = {name: self.found.frames[name].frame for name in stage.inputs[1:]}
-        frame = stage.plugin.apply(self.ctx, before.frame, others)
-        if stage.plugin.row_preserving:
+        ctx = replace(self.ctx, step=stage.name)
+        frame = stage.plugin.apply(ctx, self._watched(stage, before.frame), others)
+        if stage.plugin.keeps_every_row():
             return replace(before, frame=frame, kept=False)
         step = counted(frame, known_rows=None)
         if stage.plugin.drops_rows:
             self.found.filters.append((stage.name, before, step))
         return step
+
+    def _watched(self, stage: Apply, frame: DataFrame) -> DataFrame:
+        """The step's input, counting what the step says it will leave out."""
+        where = stage.plugin.left_out(frame)
+        if where is None:
+            return frame
+        counter = RowCounter()
+        self.found.left_out.append(counter)
+        return counter.watch(frame, where=where)
+
+    def _look_ahead(self, stage: Stage, step: StepFrame) -> None:
+        """Before the first job: describe what follows, so that a wrong column is told at once."""
+        if self.looked_ahead or not self._starts_job(stage, step):
+            return
+        self.looked_ahead = True
+        frames = {name: found.frame for name, found in self.found.frames.items()}
+        frames[stage.name] = unmarked(step.frame)
+        for later in self.plan.stages[self.plan.stages.index(stage) + 1 :]:
+            if isinstance(later, Load) or not set(later.inputs) <= frames.keys():
+                continue  # its columns are known only when it runs
+            with step_boundary(later, self.file):
+                if isinstance(later, Extract):
+                    frames[later.name] = unmarked(self._read(later))
+                elif isinstance(later, Verify):
+                    require_conditions(self.ctx, frames[later.inputs[0]], later)
+                elif later.plugin.columns_known():
+                    frame, *others = (frames[name] for name in later.inputs)
+                    named = dict(zip(later.inputs[1:], others, strict=True))
+                    frames[later.name] = unmarked(later.plugin.apply(self.ctx, frame, named))
+
+    def _starts_job(self, stage: Stage, step: StepFrame) -> bool:
+        """Whether rows are read as soon as the step is described: refused ones, or for a check."""
+        checks = (later for later in self.plan.stages if isinstance(later, Verify))
+        return is_marked(step.frame) or any(check.inputs[0] == stage.name for check in checks)
+
+    def _read(self, stage: Extract) -> DataFrame:
+        if stage.name not in self.read:
+            self.read[stage.name] = stage.plugin.read(self.ctx, self.bounds[stage.name])
+        return self.read[stage.name]
 
     def _check(self, stage: Stage) -> None:
         """Check a step's rows; what passes takes their place."""

@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
+from deltaworks.contracts.aggregation import Aggregation, aggregation_problems
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, Names, Some
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-Function = Literal[
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "count",
-    "count_distinct",
-    "median",
-    "stddev",
-    "variance",
-    "first",
-    "last",
-    "collect_list",
-    "collect_set",
-]
-
-
-class Aggregation(BaseModel):
-    """One figure of a group."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    column: str = ""
-    """The column to aggregate; left out only for `count`, which then counts rows."""
-    function: Function
-    """How its values become one."""
-    alias: str = ""
-    """The result's name; function and column when left out."""
-
-    def result_name(self) -> str:
-        """The name the figure gets."""
-        return self.alias or "_".join(part for part in (self.function, self.column) if part)
+    from pyspark.sql import DataFrame
 
 
 class AggregateTransform(Transform):
@@ -62,30 +28,17 @@ class AggregateTransform(Transform):
     """Figures of each group."""
 
     def problems(self) -> tuple[str, ...]:
-        return tuple(
-            f'aggregation "{wanted.function}" needs a "column"'
-            for wanted in self.aggregations
-            if not wanted.column and wanted.function != "count"
-        )
+        return aggregation_problems(self.aggregations)
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import column, require_columns
+        from deltaworks.engines.spark.columns import column, refuse_twins, require_columns
+        from deltaworks.engines.spark.figures import figure
 
-        named = [wanted.column for wanted in self.aggregations if wanted.column]
-        require_columns(frame, [*self.group_by, *named], where="aggregate")
-        figures = [_figure(frame, wanted) for wanted in self.aggregations]
-        return frame.groupBy(*[column(frame, name) for name in self.group_by]).agg(*figures)
-
-
-def _figure(frame: DataFrame, wanted: Aggregation) -> Column:
-    from pyspark.sql import functions as F
-
-    from deltaworks.engines.spark.columns import column
-
-    if not wanted.column:
-        return F.count(F.lit(1)).alias(wanted.result_name())
-    function = getattr(F, wanted.function)
-    figure: Column = function(column(frame, wanted.column))
-    return figure.alias(wanted.result_name())
+        require_columns(frame, self.group_by, where="aggregate")
+        keys = [column(frame, name) for name in self.group_by]
+        figures = [figure(frame, wanted, where="aggregate") for wanted in self.aggregations]
+        result = frame.groupBy(*keys).agg(*figures)
+        refuse_twins(result.columns, where="aggregate", hint='give one of them an "alias"')
+        return result

@@ -21,13 +21,15 @@ class DeriveTransform(Transform):
     row_preserving: ClassVar[bool] = True
 
     columns: dict[str, SqlExpression]
-    """Column name -> SQL expression."""
+    """Column name -> SQL expression; `address.city` sets a field where `address` is a struct."""
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
         from pyspark.sql import functions as F
 
+        from deltaworks.engines.spark.nested import with_value
+
         for name, expression in self.columns.items():
-            frame = frame.withColumn(name, F.expr(expression))
+            frame = with_value(frame, name, F.expr(expression))
         return frame

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_KEY = "__deltaworks_key"
+
+
 class JoinTransform(Transform):
     """Rows joined with another step or source on columns of equal name."""
 
@@ -24,7 +29,7 @@ class JoinTransform(Transform):
     with_: str = Field(alias="with")
     """The step or source to join with."""
     on: SomeNames
-    """Columns, of the same name on both sides, that must be equal."""
+    """Columns of one name on both sides that must be equal; nested fields with semi and anti."""
     how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner"
     """Which rows stay: matches only, all of one side or both, or those with(out) a match."""
 
@@ -40,11 +45,42 @@ class JoinTransform(Transform):
         from deltaworks.engines.spark.columns import require_columns
 
         other = others[self.with_]
-        require_columns(frame, self.on, where="join", nested=False)
-        require_columns(other, self.on, where=f'join with "{self.with_}"', nested=False)
-        if self.how not in ("semi", "anti"):
-            self._refuse_twins(frame, other)
+        only_looks = self.how in ("semi", "anti")
+        require_columns(frame, self.on, where="join", nested=only_looks)
+        require_columns(other, self.on, where=f'join with "{self.with_}"', nested=only_looks)
+        self._require_same_types(frame, other)
+        if only_looks:
+            return self._matched(frame, other)
+        self._refuse_twins(frame, other)
         return frame.join(other, on=list(self.on), how=self.how)
+
+    def _matched(self, frame: DataFrame, other: DataFrame) -> DataFrame:
+        """Rows with or without a match; keys stand under names that neither side has."""
+        from pyspark.sql import functions as F
+
+        from deltaworks.engines.spark.columns import column
+
+        names = [f"{_KEY}_{i}" for i in range(len(self.on))]
+        keys = zip(names, self.on, strict=True)
+        looked_up = other.select(*[column(other, key).alias(name) for name, key in keys])
+        equal = [
+            column(frame, key) == F.col(name) for name, key in zip(names, self.on, strict=True)
+        ]
+        return frame.join(looked_up, on=reduce(and_, equal), how=self.how)
+
+    def _require_same_types(self, frame: DataFrame, other: DataFrame) -> None:
+        """Refuse keys that Spark would have to bend before it compares them, such as texts."""
+        from deltaworks.engines.spark.columns import require_place
+
+        for key in self.on:
+            mine = require_place(frame, key, where="join").kind.simpleString()
+            theirs = require_place(other, key, where="join").kind.simpleString()
+            if mine != theirs and "string" in (mine, theirs):
+                raise SpecError(
+                    f'join: column "{key}" is {mine} here and {theirs} in "{self.with_}"',
+                    hint="cast one of them first",
+                    context={"column": key},
+                )
 
     def _refuse_twins(self, frame: DataFrame, other: DataFrame) -> None:
         keys = {name.lower() for name in self.on}

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.expression import is_bare_name
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 class SelectTransform(Transform):
@@ -22,7 +23,7 @@ class SelectTransform(Transform):
     columns: Names = ()
     """Columns to keep, in order; an expression such as `upper(name) as name` works too."""
     exclude: Names = ()
-    """Columns to leave out; all others stay."""
+    """Columns or nested fields to leave out; all others stay."""
 
     def problems(self) -> tuple[str, ...]:
         if bool(self.columns) == bool(self.exclude):
@@ -32,17 +33,25 @@ class SelectTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        from deltaworks.engines.spark.columns import column, require_columns
+        from deltaworks.engines.spark.columns import refuse_twins
+        from deltaworks.engines.spark.nested import without
 
         if self.exclude:
-            require_columns(frame, self.exclude, where="select", nested=False)
-            return frame.drop(*self.exclude)
-        known = {name.lower() for name in frame.columns}
-        return frame.select(
-            *[
-                column(frame, wanted) if wanted.lower() in known else F.expr(wanted)
-                for wanted in self.columns
-            ]
-        )
+            for name in self.exclude:
+                frame = without(frame, name, where="select")
+            return frame
+        result = frame.select(*[_wanted(frame, text) for text in self.columns])
+        refuse_twins(result.columns, where="select", hint="name one with `as`: a.id as a_id")
+        return result
+
+
+def _wanted(frame: DataFrame, text: str) -> Column:
+    from pyspark.sql import functions as F
+
+    from deltaworks.engines.spark.columns import column, find_place, require_columns
+
+    if find_place(frame.schema, text):
+        return column(frame, text)
+    if "." in text and is_bare_name(text):  # one word alone may be an expression: current_date
+        require_columns(frame, [text], where="select")
+    return F.expr(text)

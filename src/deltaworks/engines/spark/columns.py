@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltaworks.errors import SpecError
@@ -10,7 +11,7 @@ from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX",
@@ -48,6 +49,71 @@ def declared_columns(text: str) -> StructType:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a named column lies: the fields down to it, and its type."""
+
+    path: tuple[str, ...]
+    kind: DataType
+    is_plain: bool = True
+    """Whether only structs are passed on the way, so that there is one value in each row."""
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is a field of another column."""
+        return len(self.path) > 1
+
+
+def find_place(schema: StructType, name: str) -> Place | None:
+    """A column by name, or a nested field by dots; Spark ignores case, so do we.
+
+    A column whose own name holds the dots comes before a field.
+    """
+    for field in schema.fields:
+        if field.name.lower() == name.lower():
+            return Place(path=(field.name,), kind=field.dataType)
+    for field in schema.fields:
+        start, dot, rest = _parted(name, len(field.name))
+        if dot and start.lower() == field.name.lower():
+            found = _inside(field.dataType, rest)
+            if found is not None:
+                path = (field.name, *found.path)
+                return Place(path=path, kind=found.kind, is_plain=found.is_plain)
+    return None
+
+
+def _parted(name: str, length: int) -> tuple[str, bool, str]:
+    return name[:length], name[length : length + 1] == ".", name[length + 1 :]
+
+
+def _inside(kind: DataType, name: str) -> Place | None:
+    """A field of a struct, the same field of every struct in an array, or the value of a key."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if isinstance(kind, StructType):
+        return find_place(kind, name)
+    if isinstance(kind, MapType) and isinstance(kind.keyType, StringType):
+        return Place(path=(name,), kind=kind.valueType, is_plain=False)
+    if isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+        found = find_place(kind.elementType, name)
+        if found is not None:
+            return Place(path=found.path, kind=ArrayType(found.kind), is_plain=False)
+    return None
+
+
+def column_names(schema: StructType) -> list[str]:
+    """Every name a column or nested field can be called by, columns first."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    nested: list[str] = []
+    for field in schema.fields:
+        kind = field.dataType
+        inner = kind.elementType if isinstance(kind, ArrayType) else kind
+        if isinstance(inner, StructType):
+            nested.extend(f"{field.name}.{name}" for name in column_names(inner))
+    return [*schema.fieldNames(), *nested]
+
+
 def missing_column(name: str, choices: Sequence[str], *, where: str) -> SpecError:
     """The error for a column that is not there."""
     return SpecError(
@@ -57,21 +123,49 @@ def missing_column(name: str, choices: Sequence[str], *, where: str) -> SpecErro
     )
 
 
+def require_place(frame: DataFrame, name: str, *, where: str) -> Place:
+    """Where a column or nested field lies; raises when it is not there."""
+    found = find_place(frame.schema, name)
+    if found is None:
+        raise missing_column(name, column_names(frame.schema), where=where)
+    return found
+
+
 def require_columns(
     frame: DataFrame, names: Iterable[str], *, where: str, nested: bool = True
 ) -> None:
-    """Refuse names that the frame does not have; Spark ignores case, so do we."""
+    """Refuse names that the frame does not have."""
     have = {column.lower() for column in frame.columns}
     for name in names:
-        inside = nested and name.split(".")[0].lower() in have
-        if name.lower() not in have and not inside:
+        if name.lower() in have:
+            continue
+        if not nested:
             raise missing_column(name, frame.columns, where=where)
+        require_place(frame, name, where=where)
+
+
+def refuse_twins(names: Iterable[str], *, where: str, hint: str) -> None:
+    """Raise when a step would give two columns of one name; no table can hold both."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise SpecError(f'{where} gives two columns named "{name}"', hint=hint)
+        seen.add(name.lower())
 
 
 def column(frame: DataFrame, name: str) -> Column:
     """A column of the frame by name, whatever characters it holds; nested fields by dots."""
     from pyspark.sql import functions as F
 
-    if name.lower() in {known.lower() for known in frame.columns}:
-        return F.col(quoted(name))
-    return F.col(".".join(quoted(part) for part in name.split(".")))
+    found = find_place(frame.schema, name)
+    parts = name.split(".") if found is None else _spelt(name, found.path)
+    return F.col(".".join(quoted(part) for part in parts))
+
+
+def _spelt(name: str, path: tuple[str, ...]) -> list[str]:
+    """The parts of a name as its writer spells them, because results are called so."""
+    parts = []
+    for part in path:
+        start, _, name = _parted(name, len(part))
+        parts.append(start)
+    return parts

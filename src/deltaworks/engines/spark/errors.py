@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltaworks.engines.spark.notes import noted
 from deltaworks.errors import (
     CommitConflict,
     ConstraintViolated,
@@ -14,6 +15,7 @@ from deltaworks.errors import (
     DeltaworksError,
     EngineError,
     InputError,
+    RunError,
     SchemaMismatch,
     SpecError,
     StorageError,
@@ -34,6 +36,32 @@ _CONFLICTS = (
 )
 _STORAGE_WORDS = ("No space left on device", "Permission denied", "Read-only file system")
 _MOST_CAUSES = 12
+TYPE_NAMES = (
+    "string",
+    "int",
+    "bigint",
+    "double",
+    "decimal",
+    "boolean",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "smallint",
+    "tinyint",
+    "float",
+    "binary",
+    "array",
+    "map",
+    "struct",
+    "variant",
+    "varchar",
+    "char",
+    "integer",
+    "long",
+    "numeric",
+    "interval",
+)
+"""Words for types, the usual ones first, for suggestions."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +84,9 @@ class Cause:
 def translate(error: BaseException) -> DeltaworksError:
     """The error a user should read for one that Spark raised."""
     chain = list(_causes(error))
+    notes = [*getattr(error, "__notes__", ()), *(cause.message for cause in chain)]
+    if found := noted(notes):
+        return found
     for cause in reversed(chain):
         make = _BY_CONDITION.get(cause.condition)
         if make is not None:
@@ -172,19 +203,65 @@ def _bare(name: str) -> str:
     return name.replace("`", "")
 
 
+def _names(text: str) -> list[str]:
+    """Names as Spark lists them, each in backticks; a name may hold commas."""
+    return [_bare(name) for name in re.findall(r"`[^`]*`(?:\.`[^`]*`)*", text)]
+
+
 def _unresolved(cause: Cause) -> SpecError:
     name = _bare(cause.parameters.get("objectName", ""))
-    choices = [_bare(word.strip()) for word in cause.parameters.get("proposal", "").split(",")]
+    choices = _names(cause.parameters.get("proposal", ""))
+    # of `adress.city` only the first part is compared: Spark proposes no nested fields
+    word = name if any("." in choice for choice in choices) else name.partition(".")[0]
     return SpecError(
         f'column "{name}" does not exist',
-        hint=did_you_mean(name, [word for word in choices if word]),
+        hint=did_you_mean(word, choices),
         context={"column": name},
     )
+
+
+def _no_field(cause: Cause) -> SpecError:
+    name = _bare(cause.parameters.get("fieldName", ""))
+    return SpecError(
+        f'field "{name}" does not exist',
+        hint=did_you_mean(name, _names(cause.parameters.get("fields", ""))),
+        context={"column": name},
+    )
+
+
+def _no_type(cause: Cause) -> SpecError:
+    name = cause.parameters.get("typeName", "").strip('"').lower()
+    word, bracket, rest = name.partition("(")
+    hint = did_you_mean(word, TYPE_NAMES)
+    return SpecError(f'there is no type "{word}{bracket}{rest}"', hint=hint)
 
 
 def _unknown_function(cause: Cause) -> SpecError:
     name = _bare(cause.parameters.get("routineName", ""))
     return SpecError(f'there is no function "{name}"', hint="see Spark SQL's function list")
+
+
+def _python_code(cause: Cause) -> RunError:
+    """Code of the user's that failed in a worker, outside of what we call there ourselves."""
+    trace = cause.parameters.get("traceback", cause.message)
+    places = re.findall(r'File "([^"]+)", line (\d+)', trace)
+    file, line = next(
+        (place for place in reversed(places) if "/pyspark/" not in place[0]), ("", "0")
+    )
+    lines = [text.strip() for text in trace.splitlines() if text.strip()]
+    return RunError(
+        f"Python code failed: {lines[-1] if lines else cause.first_line}",
+        hint="correct the function",
+        file=file,
+        line=int(line),
+    )
+
+
+def _raised(cause: Cause) -> InputError:
+    return InputError(
+        f"a row was refused by an expression: {cause.parameters.get('errorMessage', '')}",
+        hint="correct the row, or filter such rows first",
+    )
 
 
 def _bad_value(cause: Cause) -> InputError:
@@ -314,7 +391,11 @@ def _unsupported(cause: Cause) -> UnsupportedOperation:
 _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "UNRESOLVED_COLUMN.WITH_SUGGESTION": _unresolved,
     "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION": _unresolved,
+    "FIELD_NOT_FOUND": _no_field,
+    "UNSUPPORTED_DATATYPE": _no_type,
     "UNRESOLVED_ROUTINE": _unknown_function,
+    "PYTHON_EXCEPTION": _python_code,
+    "USER_RAISED_EXCEPTION": _raised,
     "CAST_INVALID_INPUT": _bad_value,
     "CAST_OVERFLOW": _bad_value,
     "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION": _bad_record,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
 
 _LONGEST_WAIT_S = 3.0
 
@@ -19,13 +19,14 @@ class RowCounter:
         self._observation: Observation | None = None
         self._value: int | None = None
 
-    def watch(self, frame: DataFrame) -> DataFrame:
-        """The same frame, counted as it is read."""
+    def watch(self, frame: DataFrame, *, where: Column | None = None) -> DataFrame:
+        """The same frame, counted as it is read: every row, or those where something is true."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 
         self._observation = Observation(f"rows_{uuid4().hex}")
-        return frame.observe(self._observation, F.count(F.lit(1)).alias("rows"))
+        counted = F.lit(1) if where is None else F.when(where, 1)
+        return frame.observe(self._observation, F.count(counted).alias("rows"))
 
     def rows(self) -> int | None:
         """The count; None when nothing passed here, such as a step that was optimised away."""

@@ -51,6 +51,11 @@ def is_marked(frame: DataFrame) -> bool:
     return REJECTED in frame.columns
 
 
+def unmarked(frame: DataFrame) -> DataFrame:
+    """The same columns without the mark, for whoever asks only about columns."""
+    return frame.drop(REJECTED)
+
+
 def accepted(frame: DataFrame) -> DataFrame:
     """The rows that were not refused, without the mark."""
     from pyspark.sql import functions as F

@@ -1,0 +1,47 @@
+"""Notes that travel inside Spark's errors: which step stopped the run, at which row, and why.
+
+Rows fail long after their step was described, in another process. What has to be said is known
+only there, so it is put into the error as one line of JSON, and read again where errors are
+translated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from deltaworks.errors import BatchKeyError, DeltaworksError, RunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+MARK = "deltaworks-note "
+_KINDS: dict[str, type[DeltaworksError]] = {"keys": BatchKeyError, "function": RunError}
+
+
+def stop(*, kind: str, step: str, message: Column, hint: str) -> Column:
+    """A column that stops the run wherever it is evaluated."""
+    from pyspark.sql import functions as F
+
+    note = F.to_json(
+        F.struct(
+            F.lit(kind).alias("kind"),
+            F.lit(step).alias("step"),
+            message.alias("message"),
+            F.lit(hint).alias("hint"),
+        )
+    )
+    return F.raise_error(F.concat(F.lit(MARK), note))
+
+
+def noted(texts: Iterable[str]) -> DeltaworksError | None:
+    """The error that a note among these texts asks for; None when there is no note."""
+    for text in texts:
+        _, mark, rest = text.partition(MARK)
+        if mark:
+            note, _ = json.JSONDecoder().raw_decode(rest)
+            error = _KINDS[note["kind"]](note["message"], hint=note["hint"])
+            error.context["raised_by"] = note["step"]
+            return error.at(note.get("file", ""), note.get("line", 0))
+    return None

@@ -1,0 +1,64 @@
+"""Call a function of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field, field_validator
+
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import Example
+from deltaworks.contracts.transform import Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class PythonTransform(Transform):
+    """What a Python function of the project makes of the frame, or of each row."""
+
+    example: ClassVar[Example] = {"function": "transforms/orders.py:clean"}
+
+    function: str
+    """A file of the project and a function in it, or `module:function`."""
+    row: bool = False
+    """Whether it takes and returns one row, as a dict; otherwise it takes and returns a frame."""
+    schema_: str | None = Field(default=None, alias="schema")
+    """The columns of the rows it returns, for `row`, such as `id bigint, amount double`."""
+
+    @field_validator("function")
+    @classmethod
+    def _place_and_name(cls, function: str) -> str:
+        place, _, name = function.rpartition(":")
+        if not place or not name.isidentifier():
+            raise ValueError("write a file and a function: transforms/cleaning.py:clean")
+        return function
+
+    def problems(self) -> tuple[str, ...]:
+        if self.row and not self.schema_:
+            return ('"row" needs a "schema": the columns that the function returns',)
+        if self.schema_ and not self.row:
+            return ('"schema" goes with "row: true"; a frame brings its own columns',)
+        return ()
+
+    def keeps_every_row(self) -> bool:
+        return self.row
+
+    def columns_known(self) -> bool:
+        return self.row
+
+    def apply(
+        self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
+    ) -> DataFrame:
+        from deltaworks.engines.spark.columns import declared_columns, refuse_twins
+        from deltaworks.engines.spark.python_function import ProjectFunction
+
+        step = ctx.step or self.name or self.plugin_type()
+        function = ProjectFunction.named(self.function, root=ctx.site.root, step=step)
+        if self.schema_ is not None:
+            result = function.on_rows(frame, declared_columns(self.schema_))
+        else:
+            result = function.on_frame(frame, ctx)
+        refuse_twins(result.columns, where=f"function {function.name}", hint="rename one of them")
+        return result
