@@ -172,6 +172,18 @@ class DeltaSink(Sink):
         is_keyed = self.mode in _KEYED and self.not_matched_by_source == "keep"
         return self.mode == "append" or is_keyed
 
+    def tells_what_stays(self) -> bool:
+        return self.mode != "scd2"
+
+    def stays(self, ctx: RunContext, frame: DataFrame) -> DataFrame | None:
+        from deltaworks.engines.spark.lookup import standing_rows
+
+        is_whole = self.mode == "overwrite" and not self.replace_where
+        if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
+            return None
+        place, covered = self.target(ctx.site).location, self.replace_where or ""
+        return standing_rows(ctx.spark, place, frame, keys=self.merge_keys, replaced=covered)
+
     def state(self, site: Site, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
 
@@ -357,7 +369,8 @@ class DeltaSink(Sink):
         table = table_sql(self.target(site).location)
         return merge_sql(self._merge(), table=table, source="batch", batch=columns, ways={})
 
-    def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
+    def _table_as_asked(self, site: Site, frame: DataFrame) -> TableInfo | None:
+        """The table with the layout that is asked for, if both it and the rows allow that."""
         from deltaworks.engines.deltars.engine import DeltaRsEngine
         from deltaworks.engines.spark.layout import (
             as_asked,
@@ -365,12 +378,15 @@ class DeltaSink(Sink):
             refuse_other_partitions,
         )
 
-        table = DeltaRsEngine().info(self.target(ctx.site).location)
-        layout = self._layout()
+        table, layout = DeltaRsEngine().info(self.target(site).location), self._layout()
         check_layout(frame, layout)
-        if table is not None:
-            refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
-            table = as_asked(table, layout)
+        if table is None:
+            return None
+        refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
+        return as_asked(table, layout)
+
+    def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
+        table = self._table_as_asked(ctx.site, frame)
         basis = OutputPlan(
             sink=self.name or self.own_name(),
             table=self.target(ctx.site).label,
@@ -384,20 +400,10 @@ class DeltaSink(Sink):
         return self._plan_write(frame, table, basis)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
         from deltaworks.engines.spark.fit import fit
-        from deltaworks.engines.spark.layout import (
-            as_asked,
-            check_layout,
-            refuse_other_partitions,
-        )
         from deltaworks.engines.spark.merge import written_columns
 
-        table, layout = DeltaRsEngine().info(self.target(ctx.site).location), self._layout()
-        check_layout(frame, layout)
-        if table is not None:
-            refuse_other_partitions(table, layout, may_change=self.overwrite_schema)
-            table = as_asked(table, layout)
+        table = self._table_as_asked(ctx.site, frame)
         if self.mode in _KEYED:
             with self._keyed(ctx, frame, table) as keyed:
                 if table is not None:
