@@ -13,10 +13,19 @@ from pydantic import BaseModel
 
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
+from deltaworks.contracts.tolerance import Tolerance
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "pipeline-files.md"
 _SECTION = re.compile(r"(?<=<!-- reference -->\n).*(?=<!-- /reference -->)", re.DOTALL)
-_WORDS = {str: "text", bool: "true or false", int: "whole number", float: "number"}
+_SINGLE = ("number", "text", "true or false")
+"""What an option may be that takes several kinds of values; a whole number is a number."""
+_WORDS = {
+    str: "text",
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    Tolerance: "number or share",
+}
 
 
 def reference() -> str:
@@ -76,9 +85,11 @@ def _kind(annotation: Any) -> str:
     if origin is Literal:
         return ", ".join(f"`{choice}`" for choice in arguments)
     if origin in (Union, types.UnionType):
-        return _kind(next(part for part in arguments if part is not type(None)))
+        kinds = [_kind(part) for part in arguments if part is not type(None)]
+        some = kinds[0] if len(kinds) == 1 else " or ".join(k for k in _SINGLE if k in kinds)
+        return some or kinds[0]
     if origin is tuple:
-        return "list" if _nested(annotation) else "list of names"
+        return "list of names" if arguments[0] is str else "list"
     if origin is dict:
         return "map"
     if _nested(annotation):

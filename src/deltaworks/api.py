@@ -32,7 +32,9 @@ from deltaworks.pipeline.catalog import (
     is_pipeline_file,
     load_catalog,
     load_plan,
+    name_in,
     pipeline_files,
+    pipeline_names,
     require_places,
 )
 from deltaworks.pipeline.graph import build_plan
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.runtime.quarantine import Choice, Quarantine
-    from deltaworks.runtime.records import RunRecord
+    from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
     from deltaworks.runtime.runner import NewSinks
     from deltaworks.runtime.undo import UndoResult
@@ -246,11 +248,35 @@ class Project:
             )
         return found[0]
 
-    def runs(self) -> tuple[RunRecord, ...]:
-        """Every recorded run, newest first."""
+    def runs(self, pipeline: str = "") -> tuple[RunRecord, ...]:
+        """Every recorded run, or those of one pipeline, newest first."""
         from deltaworks.runtime.records import RunRecords
 
-        return RunRecords(self.config.warehouse, self.config.project_id).all()
+        return RunRecords(self.config.warehouse, self.config.project_id).all(pipeline)
+
+    def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
+        """What checks found in the last runs that had any, newest last; no JVM is needed."""
+        name = self.pipeline_name(pipeline)
+        judged = [run.checks() for run in self.runs(name)]
+        known = {record.name for found in judged for record in found}
+        if check and check not in known:
+            hint = did_you_mean(check, sorted(known)) or "no run has recorded a check"
+            raise ConfigError(f'no run of "{name}" had a check "{check}"', hint=hint)
+        wanted = [[r for r in found if check in ("", r.name)] for found in judged]
+        newest = [found for found in wanted if found][:last]
+        return tuple(record for found in reversed(newest) for record in found)
+
+    def pipeline_name(self, target: str) -> str:
+        """The name of a pipeline that the project has, or once ran; a file stands for its own."""
+        if is_pipeline_file(target):
+            return name_in(self._path(target))
+        names = pipeline_names(self.config)
+        if target not in names:
+            names = (*names, *(run.pipeline for run in self.runs()), *self.quarantined())
+        if target not in names:
+            hint = did_you_mean(target, dict.fromkeys(names))
+            raise ConfigError(f'there is no pipeline "{target}", nor a run of one', hint=hint)
+        return target
 
     def table(self, name: str) -> TableManager:
         """A table, by its name in the warehouse or by a path."""

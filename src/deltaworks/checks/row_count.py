@@ -38,4 +38,4 @@ class RowCountCheck(TableCheck):
         rows = frame.count()
         enough = self.min is None or rows >= self.min
         not_too_many = self.max is None or rows <= self.max
-        return Measurement(enough and not_too_many, f"{rows:,} rows")
+        return Measurement(enough and not_too_many, f"{rows:,} rows", rows)

@@ -1,8 +1,9 @@
-"""Columns that tell the rows of a batch apart."""
+"""Columns that tell rows apart."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext
@@ -13,18 +14,29 @@ if TYPE_CHECKING:
 
 
 class UniqueCheck(RowCheck):
-    """No two rows of the batch have the same values in the named columns."""
+    """No two rows have the same values in the named columns; NULL equals NULL."""
 
     example: ClassVar[Example] = {"columns": ["id"]}
 
     columns: SomeNames
     """Columns that together must differ from row to row."""
+    scope: Literal["batch", "table"] = "batch"
+    """Whether rows are compared with each other only, or also with those that stay in the table."""
+
+    def problems(self) -> tuple[str, ...]:
+        if self.scope == "table" and self.on_fail not in ("fail", "warn"):
+            return (f'with "scope: table" rows cannot be taken out: "on_fail: {self.on_fail}"',)
+        return ()
 
     def rule_text(self) -> str:
-        return self.name or f"unique({', '.join(self.columns)})"
+        where = " in the table" if self.scope == "table" else ""
+        return self.name or f"unique({', '.join(self.columns)}){where}"
 
     def columns_used(self) -> tuple[str, ...]:
         return self.columns
+
+    def looks_at_targets(self) -> bool:
+        return self.scope == "table"
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from pyspark.sql import Window
@@ -34,3 +46,15 @@ class UniqueCheck(RowCheck):
 
         same = Window.partitionBy(*[column(frame, name) for name in self.columns])
         return F.count(F.lit(1)).over(same) == 1
+
+    def condition_beside(
+        self, ctx: RunContext, frame: DataFrame, stays: Sequence[DataFrame]
+    ) -> Column:
+        from deltaworks.engines.spark.lookup import stands_in, with_columns
+
+        alone = self.condition(ctx, frame)
+        pairs = {name: name for name in self.columns}
+        for rows in stays:
+            known = with_columns(rows, self.columns)
+            alone &= ~stands_in(frame, known, pairs, null_equals=True)
+        return alone

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deltaworks.cli import doctor, init, jars, plan, quarantine, run, runs, table, validate
+from deltaworks.cli import checks, doctor, init, jars, plan, quarantine, run, runs, table, validate
 from deltaworks.cli.output import error_line, print_error, print_json
 from deltaworks.errors import EXIT_INTERRUPTED, EXIT_SPEC, ConfigError
 from deltaworks.model.results import error_document
@@ -46,6 +46,7 @@ app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
 app.add_typer(runs.app, name="runs")
+app.command("checks")(checks.checks)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(table.app, name="table")
 app.add_typer(jars.app, name="jars")

@@ -54,7 +54,7 @@ def list_groups(
     """Count the rows that are set aside, by pipeline, batch, step and rule."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile)
-        names = opened.quarantined() if pipeline is None else (pipeline,)
+        names = (opened.pipeline_name(pipeline),) if pipeline else opened.quarantined()
         groups = [
             {"pipeline": name, **_plain(group)}
             for name in names
@@ -94,7 +94,9 @@ def show_rows(
 ) -> None:
     """Show rows that are set aside, each with the rule that refused it."""
     with answering(as_json=as_json, debug=debug):
-        quarantine = Project.open(project, profile=profile).quarantine(pipeline)
+        opened = Project.open(project, profile=profile)
+        pipeline = opened.pipeline_name(pipeline)
+        quarantine = opened.quarantine(pipeline)
         rows = [_plain(row) for row in quarantine.rows(_choice(batch, step, rule), limit=limit)]
         if as_json:
             print_json({"pipeline": pipeline, "rows": rows})
@@ -159,6 +161,7 @@ def discard_rows(
     """Remove rows that are set aside for good. Shows them first; --apply removes them."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile)
+        pipeline = opened.pipeline_name(pipeline)
         choice = _choice(batch, step, rule)
         found = opened.quarantine(pipeline).groups(choice)
         groups = [{"pipeline": pipeline, **_plain(group)} for group in found]

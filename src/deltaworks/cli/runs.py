@@ -38,8 +38,8 @@ def list_runs(
 ) -> None:
     """List runs, newest first."""
     with answering(as_json=as_json, debug=debug):
-        records = Project.open(project, profile=profile).runs()
-        chosen = [r for r in records if pipeline in ("", r.pipeline)][:limit]
+        opened = Project.open(project, profile=profile)
+        chosen = opened.runs(opened.pipeline_name(pipeline) if pipeline else "")[:limit]
         if as_json:
             print_json({"runs": [record.to_json() for record in chosen]})
             return

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
+from deltaworks.contracts.tolerance import MaxFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,6 +21,7 @@ class Measurement:
 
     passed: bool
     detail: str
+    rows: int | None = None
 
 
 class Check(Plugin):
@@ -28,6 +31,8 @@ class Check(Plugin):
 
     name: str = ""
     """What the results call this check; its rule when left out."""
+    description: str = ""
+    """Why the rule is there, in words; kept with its results."""
     input: str = ""
     """The step whose rows are checked; the last one when left out."""
 
@@ -39,16 +44,35 @@ class Check(Plugin):
         """Columns the rule names outright, so that a missing one is named."""
         return ()
 
+    def tables_read(self, site: Site) -> tuple[str, ...]:
+        """Locations of further tables the rule looks into."""
+        return ()
+
 
 class RowCheck(Check):
     """Holds or not for each row. NULL is a failure unless the rule says otherwise."""
 
     on_fail: Literal["fail", "warn", "quarantine", "drop"] = "fail"
     """What happens to rows that fail: stop the run, go on, set aside, or leave out."""
+    max_failed: MaxFailed = None
+    """How many rows may fail, such as `10` or `0.1%`; rows set aside stop the run beyond it."""
 
     @abstractmethod
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         """True for rows that pass; false or NULL for rows that do not."""
+
+    def looks_at_targets(self) -> bool:
+        """Whether a row is judged together with those that stay in the tables it goes to.
+
+        Such a check comes after the others and sees what they let pass; it takes no row out.
+        """
+        return False
+
+    def condition_beside(
+        self, ctx: RunContext, frame: DataFrame, stays: Sequence[DataFrame]
+    ) -> Column:
+        """The same for rows that land beside those that stay in each target."""
+        return self.condition(ctx, frame)
 
 
 class TableCheck(Check):

@@ -80,6 +80,14 @@ class Sink(Plugin):
         """Whether it counts what it adds, and that is every row it is given."""
         return False
 
+    def tells_what_stays(self) -> bool:
+        """Whether `stays` has an answer."""
+        return False
+
+    def stays(self, ctx: RunContext, frame: DataFrame) -> DataFrame | None:
+        """Rows of the target that the batch leaves as they are; None when there are none."""
+        raise UnsupportedOperation(f"a {self.plugin_type()} sink cannot tell which rows stay")
+
     def takes_more(self) -> bool:
         """Whether a few more rows can be landed beside those that stand, as a batch of theirs."""
         return self.adds_on_rerun()

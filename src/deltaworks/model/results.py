@@ -40,16 +40,30 @@ class CheckResult:
     type: str
     on_fail: str
     passed: bool
+    step: str = ""
+    description: str = ""
+    max_failed: str | None = None
+    rows_checked: int | None = None
     rows_failed: int | None = None
     detail: str = ""
     samples: tuple[str, ...] = ()
+
+    @property
+    def stops(self) -> bool:
+        """Whether the run must not publish: rows set aside stop it only where there is a limit."""
+        is_limit = self.on_fail in ("quarantine", "drop") and self.max_failed is not None
+        return not self.passed and (self.on_fail == "fail" or is_limit)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "type": self.type,
+            "step": self.step,
+            "description": self.description,
             "on_fail": self.on_fail,
+            "max_failed": self.max_failed,
             "passed": self.passed,
+            "rows_checked": self.rows_checked,
             "rows_failed": self.rows_failed,
             "detail": self.detail,
             "samples": list(self.samples),

@@ -45,13 +45,13 @@ def find_pipeline(config: ProjectConfig, name: str) -> Path:
     broken: list[Problem] = []
     for path in pipeline_files(config):
         try:
-            value = load_document(path).value
+            found = name_in(path)
         except DeltaworksError as error:
             broken.extend(_placed(problem, path) for problem in error.problems)
             continue
-        if isinstance(value, dict) and isinstance(value.get("pipeline"), str):
-            other = names.setdefault(value["pipeline"], path)
-            if value["pipeline"] == name and other != path:
+        if found:
+            other = names.setdefault(found, path)
+            if found == name and other != path:
                 raise _named_twice(name, other, path)
     if name in names:
         return names[name]
@@ -60,6 +60,24 @@ def find_pipeline(config: ProjectConfig, name: str) -> Path:
     where = shown_path(config.root / config.pipelines)
     hint = did_you_mean(name, names) or "write one, or start with `deltaworks init`"
     raise ConfigError(f'there is no pipeline "{name}" in {where}', hint=hint)
+
+
+def pipeline_names(config: ProjectConfig) -> tuple[str, ...]:
+    """The names of the pipelines whose files can be read."""
+    found = []
+    for path in pipeline_files(config):
+        try:
+            found.append(name_in(path))
+        except DeltaworksError:
+            continue  # what is wrong with it is told when it is validated or run
+    return tuple(filter(None, found))
+
+
+def name_in(path: Path) -> str:
+    """The pipeline's name that a file says; empty when it says none."""
+    value = load_document(path).value
+    said = value.get("pipeline") if isinstance(value, dict) else None
+    return said if isinstance(said, str) else ""
 
 
 def _named_twice(name: str, first: Path, second: Path) -> ConfigError:
@@ -109,7 +127,7 @@ def _writers_first(plans: Iterable[Plan], site: Site) -> tuple[Plan, ...]:
     }
     sorter: TopologicalSorter[str] = TopologicalSorter()
     for name, plan in by_name.items():
-        read = {place for stage in plan.sources for place in stage.plugin.tables_read(site)}
+        read = set(plan.tables_read(site))
         sorter.add(name, *({writers[place] for place in read & writers.keys()} - {name}))
     try:
         return tuple(by_name[name] for name in sorter.static_order())
@@ -151,12 +169,7 @@ def _same_names(plans: list[Plan]) -> list[Problem]:
 def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     """A table inside another table's folder would be eaten by that one's vacuum."""
     site = Site(root=config.root, warehouse=config.warehouse)
-    outers = {
-        place: PurePath(place).name
-        for plan in plans
-        for stage in plan.sources
-        for place in stage.plugin.tables_read(site)
-    }
+    outers = {place: PurePath(place).name for plan in plans for place in plan.tables_read(site)}
     outers |= {ref.location: ref.label for _, _, ref in _written(plans, site)}
     found = []
     for plan, load, ref in _written(plans, site):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
+from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.spec import Pipeline
@@ -52,6 +53,7 @@ class _Builder:
         applies = self._applies()
         verifies = self._verifies()
         loads = self._loads()
+        self._refuse_targetless(verifies, loads)
         if self.problems:
             return ()
         ordered = self._ordered(applies)
@@ -148,6 +150,24 @@ class _Builder:
             line = self.pipeline.origin.line(*place)
             result.append(Load(name=names[i], plugin=sink, inputs=(source,), line=line))
         return result
+
+    def _refuse_targetless(self, verifies: list[Verify], loads: list[Load]) -> None:
+        """A check that looks at the rows in a target needs one that can be looked at."""
+        for i, stage in enumerate(verifies):
+            if not (isinstance(stage.plugin, RowCheck) and stage.plugin.looks_at_targets()):
+                continue
+            taking = [load for load in loads if load.inputs[0] == stage.inputs[0]]
+            silent = [load.name for load in taking if not load.plugin.tells_what_stays()]
+            if not taking:
+                message = f'check "{stage.name}" looks at a table, and no sink takes its rows'
+                hint = "check the result that is loaded, or use `scope: batch`"
+                self.problem(("checks", i), "wrong_value", message, hint)
+            elif silent:
+                message = (
+                    f'check "{stage.name}" looks at a table, '
+                    f'and sink "{silent[0]}" cannot tell which of its rows stay'
+                )
+                self.problem(("checks", i), "wrong_value", message, "use `scope: batch`")
 
     def _ordered(self, applies: list[Apply]) -> list[Extract | Apply]:
         sources = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltaworks.contracts.check import Check
+from deltaworks.contracts.context import Site
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.transform import Transform
@@ -78,6 +79,11 @@ class Plan:
         checked = any(isinstance(stage, Verify) for stage in self.stages)
         alone = len(self.sources) == len(self.loads) == 1
         return alone and plain and not checked and self.loads[0].plugin.adds_each_row()
+
+    def tables_read(self, site: Site) -> tuple[str, ...]:
+        """Locations of the tables that sources read and checks look into."""
+        reading = [stage for stage in self.stages if isinstance(stage, Extract | Verify)]
+        return tuple(place for stage in reading for place in stage.plugin.tables_read(site))
 
     @property
     def loads(self) -> tuple[Load, ...]:

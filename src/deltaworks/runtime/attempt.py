@@ -69,7 +69,7 @@ class Attempt:
         from deltaworks.engines.spark.session import cancel_work
 
         keeper = Keeper()
-        walker = self._walker(ctx, keeper)
+        walker = self._walker(ctx, keeper, landed)
         try:
             walked = walker.walk()
             self._judge(walked)
@@ -83,12 +83,14 @@ class Attempt:
         finally:
             keeper.release()
 
-    def _walker(self, ctx: RunContext, keeper: Keeper) -> Walker:
+    def _walker(self, ctx: RunContext, keeper: Keeper, landed: frozenset[str]) -> Walker:
+        everywhere = frozenset(load.name for load in self.plan.loads)
         common: dict[str, Any] = {
             "bounds": self.entry.bounds,
             "clock": self.place.clock,
             "keeper": keeper,
             "on_stage": lambda stage: tell_stage(self.place, self.run, stage),
+            "settled": everywhere if self.entry.replaces else landed,
         }
         replay = self.entry.replay
         if self.way is None or replay is None:
@@ -110,7 +112,8 @@ class Attempt:
             line = next(stage.line for stage in self.plan.stages if stage.name == wrong[0].name)
             raise quality_error(checks, file=self.plan.pipeline.origin.file, line=line)
         for check in checks:
-            if not check.passed and check.on_fail == "warn":
+            is_let_through = check.passed and bool(check.rows_failed) and check.on_fail == "fail"
+            if is_let_through or (not check.passed and check.on_fail == "warn"):
                 self.warn(f'check "{check.name}": {check.detail}')
         if problem := why_gone(self.plan, self.place.site, self.entry.bounds):
             raise InputError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.check import RowCheck, TableCheck
 from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.tolerance import NONE
 from deltaworks.engines.spark.columns import require_columns
 from deltaworks.engines.spark.rejects import refusal
 from deltaworks.engines.spark.samples import sample_rows
@@ -19,6 +20,9 @@ from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    Stays = Callable[[DataFrame], Sequence[DataFrame]]
+    """The rows that stay in each target of some rows."""
 
 _FATE = "__deltaworks_fate"
 
@@ -34,56 +38,88 @@ class Checked:
 
 
 def check_step(
-    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: Keeper
+    ctx: RunContext,
+    step: StepFrame,
+    stages: Sequence[Verify],
+    *,
+    file: str,
+    keeper: Keeper,
+    stays: Stays,
 ) -> Checked:
-    """Run every check of one step."""
-    row_stages = [stage for stage in stages if isinstance(stage.plugin, RowCheck)]
+    """Run every check of one step: those of its rows, then those of what they let pass."""
+    of_rows = [stage for stage in stages if isinstance(stage.plugin, RowCheck)]
+    beside = [stage for stage in of_rows if _looks_at_targets(stage)]
+    alone = [stage for stage in of_rows if stage not in beside]
     checked = Checked(step=step, results=())
-    if row_stages:
-        checked = _row_checks(ctx, step, row_stages, file=file, keeper=keeper)
-    table_results = _table_checks(ctx, checked.step, stages, file=file, keeper=keeper)
-    return Checked(
-        step=checked.step,
-        results=(*checked.results, *table_results),
-        rejects=checked.rejects,
-        rows_dropped=checked.rows_dropped,
-    )
+    if alone:
+        conditions = _conditions(ctx, step.frame, alone, file=file)
+        checked = _row_checks(step, alone, conditions, file=file, keeper=keeper)
+    results = list(checked.results)
+    if beside:
+        _keep(checked.step, keeper)
+        frame = checked.step.frame
+        conditions = _conditions(ctx, frame, beside, file=file, stays=stays(frame))
+        results += _row_checks(checked.step, beside, conditions, file=file, keeper=keeper).results
+    results += _table_checks(ctx, checked.step, stages, file=file, keeper=keeper)
+    return replace(checked, results=tuple(results))
 
 
 def failed(results: Sequence[CheckResult]) -> list[CheckResult]:
     """The results that stop a run."""
-    return [result for result in results if not result.passed and result.on_fail == "fail"]
+    return [result for result in results if result.stops]
 
 
 def quality_error(results: Sequence[CheckResult], *, file: str, line: int) -> QualityError:
     """The error for checks that stop a run."""
     wrong = failed(results)
     lines = [f'check "{result.name}" failed: {result.detail}' for result in wrong[:3]]
+    hint = "correct the rows or the rule; `on_fail: quarantine` sets such rows aside"
+    if wrong[0].on_fail != "fail":
+        hint = "correct the rows or the rule, or allow more with `max_failed`"
+    elif wrong[0].rows_failed is None:
+        hint = "correct what is read or the rule; `on_fail: warn` goes on with a warning"
     return QualityError(
         "\n".join(lines),
-        hint="correct the rows or the rule; `on_fail: quarantine` sets such rows aside",
+        hint=hint,
         file=file,
         line=line,
         context={"checks": [result.to_json() for result in results]},
     )
 
 
+def _looks_at_targets(stage: Verify) -> bool:
+    return isinstance(stage.plugin, RowCheck) and stage.plugin.looks_at_targets()
+
+
+def _keep(step: StepFrame, keeper: Keeper) -> None:
+    if not step.kept:
+        step.frame, step.kept = keeper.keep(step.frame), True
+
+
 def _conditions(
-    ctx: RunContext, frame: DataFrame, stages: Sequence[Verify], *, file: str
+    ctx: RunContext,
+    frame: DataFrame,
+    stages: Sequence[Verify],
+    *,
+    file: str,
+    stays: Sequence[DataFrame] = (),
 ) -> list[Column]:
     found = []
     for stage in stages:
         if isinstance(stage.plugin, RowCheck):
             with step_boundary(stage, file):
-                found.append(_condition(ctx, frame, stage.plugin))
+                found.append(_condition(ctx, frame, stage.plugin, stays))
     return found
 
 
-def _condition(ctx: RunContext, frame: DataFrame, check: RowCheck) -> Column:
+def _condition(
+    ctx: RunContext, frame: DataFrame, check: RowCheck, stays: Sequence[DataFrame] = ()
+) -> Column:
     from pyspark.sql import functions as F
 
     require_columns(frame, check.columns_used(), where=f"check {check.plugin_type()}")
-    passes = F.coalesce(check.condition(ctx, frame).cast("boolean"), F.lit(0).cast("boolean"))
+    holds = check.condition_beside(ctx, frame, stays)
+    passes = F.coalesce(holds.cast("boolean"), F.lit(0).cast("boolean"))
     frame.select(passes)  # Spark looks at the names here, where the step is known
     return passes
 
@@ -95,11 +131,16 @@ def require_conditions(ctx: RunContext, frame: DataFrame, stage: Verify) -> None
 
 
 def _row_checks(
-    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: Keeper
+    step: StepFrame,
+    stages: Sequence[Verify],
+    conditions: Sequence[Column],
+    *,
+    file: str,
+    keeper: Keeper,
 ) -> Checked:
+    """Look at all of the checks in one pass over the rows."""
     from pyspark.sql import functions as F
 
-    conditions = _conditions(ctx, step.frame, stages, file=file)
     names = [f"__deltaworks_check_{i}" for i in range(len(stages))]
     columns = dict(zip(names, conditions, strict=True))
     marked = step.frame.withColumns(columns).withColumn(_FATE, _fate(stages, names))
@@ -119,7 +160,7 @@ def _row_checks(
         balance("checks", step.known_rows, rows_in)
     plain = step.frame.columns
     results = tuple(
-        _row_result(kept, plain, stage, name, count)
+        _row_result(kept, plain, stage, name, failed_rows=count, rows=rows_in)
         for stage, name, count in zip(stages, names, failures, strict=True)
     )
     out = kept.filter(F.col(_FATE) == -1).select(*_plain(plain))
@@ -153,24 +194,44 @@ def _plain(columns: Sequence[str]) -> list[str]:
 
 
 def _row_result(
-    kept: DataFrame, plain: Sequence[str], stage: Verify, name: str, count: int
+    kept: DataFrame,
+    plain: Sequence[str],
+    stage: Verify,
+    name: str,
+    *,
+    failed_rows: int,
+    rows: int,
 ) -> CheckResult:
     from pyspark.sql import functions as F
 
+    limit = getattr(stage.plugin, "max_failed", None)
     samples: tuple[str, ...] = ()
     detail = "all rows pass"
-    if count:
-        wrong = kept.filter(~F.col(name)).select(*_plain(plain))
-        samples = sample_rows(wrong)
-        detail = f"{count:,} row{'' if count == 1 else 's'}, for example {samples[0]}"
+    if failed_rows:
+        samples = sample_rows(kept.filter(~F.col(name)).select(*_plain(plain)))
+        shown = f"{failed_rows:,} row{'' if failed_rows == 1 else 's'}"
+        if limit is not None:
+            shown = f"{failed_rows:,} of {rows:,} rows, {limit} allowed"
+        detail = f"{shown}, for example {samples[0]}"
+    return _result(
+        stage,
+        passed=(limit or NONE).allows(failed_rows, of=rows),
+        max_failed=None if limit is None else str(limit),
+        rows_checked=rows,
+        rows_failed=failed_rows,
+        detail=detail,
+        samples=samples,
+    )
+
+
+def _result(stage: Verify, **found: Any) -> CheckResult:
     return CheckResult(
         name=stage.name,
         type=stage.plugin.plugin_type(),
+        step=stage.inputs[0],
+        description=stage.plugin.description,
         on_fail=_on_fail(stage),
-        passed=count == 0,
-        rows_failed=count,
-        detail=detail,
-        samples=samples,
+        **found,
     )
 
 
@@ -205,17 +266,8 @@ def _table_checks(
         check = stage.plugin
         if not isinstance(check, TableCheck):
             continue
-        if not step.kept:
-            step.frame, step.kept = keeper.keep(step.frame), True
+        _keep(step, keeper)
         with step_boundary(stage, file):
             seen = check.measure(ctx, step.frame)
-        found.append(
-            CheckResult(
-                name=stage.name,
-                type=check.plugin_type(),
-                on_fail=check.on_fail,
-                passed=seen.passed,
-                detail=seen.detail,
-            )
-        )
+        found.append(_result(stage, passed=seen.passed, rows_checked=seen.rows, detail=seen.detail))
     return tuple(found)

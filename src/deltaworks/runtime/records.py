@@ -44,6 +44,34 @@ class RunRecord:
             "started_at": self.started_at.isoformat(),
         }
 
+    def checks(self) -> tuple[CheckRecord, ...]:
+        """What the run's checks found, batch by batch."""
+        return tuple(
+            CheckRecord(run_id=self.run_id, at=self.started_at, batch=batch["n"], check=check)
+            for batch in self.record.get("batches", ())
+            for check in batch["checks"]
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRecord:
+    """What one check found in one run; `check` is what the run's document says of it."""
+
+    run_id: str
+    at: datetime
+    batch: int
+    check: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What results call the check."""
+        return str(self.check["name"])
+
+    def to_json(self) -> dict[str, Any]:
+        """The check's own document, with its run."""
+        whose = {"run_id": self.run_id, "at": self.at.isoformat(), "batch": self.batch}
+        return {**whose, **self.check}
+
 
 class RunRecords:
     """The runs of one project."""
@@ -90,11 +118,12 @@ class RunRecords:
             }
         )
 
-    def all(self) -> tuple[RunRecord, ...]:
-        """Every run, newest first."""
+    def all(self, pipeline: str = "") -> tuple[RunRecord, ...]:
+        """Every run, or those of one pipeline, newest first."""
         if not self.table.exists():
             return ()
-        rows = self.table.read(project=self.project)
+        only = {"pipeline": pipeline} if pipeline else {}
+        rows = self.table.read(project=self.project, **only)
         rows.sort(key=lambda row: (row["at"], row["kind"] == ENDED))
         found: dict[str, RunRecord] = {}
         for row in rows:

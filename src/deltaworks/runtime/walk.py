@@ -111,6 +111,7 @@ class Walker:
         keeper: Keeper,
         on_stage: Callable[[Stage], None],
         observe: bool = True,
+        settled: frozenset[str] = frozenset(),
     ) -> None:
         self.plan = plan
         self.ctx = ctx
@@ -121,6 +122,8 @@ class Walker:
         self.observe = observe
         self.looked_ahead = False
         self.read: dict[str, DataFrame] = {}
+        self.settled = settled
+        """Sinks whose standing rows do not count: they have the batch, or it replaces all."""
         self.file = plan.pipeline.origin.file
         self.found = Walked()
 
@@ -250,6 +253,7 @@ class Walker:
             checks,
             file=self.file,
             keeper=self.keeper,
+            stays=lambda frame: self._stays(stage, frame),
         )
         self.found.frames[stage.name] = checked.step
         self.found.rejects.extend(checked.rejects)
@@ -257,6 +261,16 @@ class Walker:
         self.found.rows_dropped_by_checks += checked.rows_dropped
         took = self.clock.monotonic() - start
         self.found.passed.append(Passed(stage=checks[0], step=checked.step, duration_s=took))
+
+    def _stays(self, stage: Stage, frame: DataFrame) -> list[DataFrame]:
+        """The rows that stand already where a step's rows go, and that they do not replace."""
+        found = []
+        for load in self.plan.loads:
+            if load.inputs[0] == stage.name and load.name not in self.settled:
+                with step_boundary(load, self.file):
+                    rows = load.plugin.stays(self.ctx, frame)
+                found.extend([] if rows is None else [rows])
+        return found
 
 
 def _explained(

@@ -168,6 +168,18 @@ class DeltaSink(Sink):
         is_keyed = self.mode in _KEYED and self.not_matched_by_source == "keep"
         return self.mode == "append" or is_keyed
 
+    def tells_what_stays(self) -> bool:
+        return self.mode != "scd2"
+
+    def stays(self, ctx: RunContext, frame: DataFrame) -> DataFrame | None:
+        from deltaworks.engines.spark.lookup import standing_rows
+
+        is_whole = self.mode == "overwrite" and not self.replace_where
+        if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
+            return None
+        place, covered = self.target(ctx.site).location, self.replace_where or ""
+        return standing_rows(ctx.spark, place, frame, keys=self.merge_keys, replaced=covered)
+
     def state(self, site: Site, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
 

@@ -1,0 +1,69 @@
+"""Values that must exist in another table."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator
+
+from deltaworks.contracts.check import RowCheck
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Example, Some
+from deltaworks.model.table_ref import table_name_problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def _paired(value: Any) -> Any:
+    names = [value] if isinstance(value, str) else value
+    if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
+        return {name: name for name in names}
+    return value
+
+
+class ReferencesCheck(RowCheck):
+    """The values of some columns stand together in a row of another Delta table."""
+
+    example: ClassVar[Example] = {"table": "orders", "columns": {"id": "id"}}
+
+    table: str = ""
+    """The other table's name in the warehouse."""
+    path: str = ""
+    """The other table's folder, instead of a name."""
+    columns: Annotated[dict[str, str], BeforeValidator(_paired), Some]
+    """Column -> the other table's column, such as `customer_id: id`; a list where both are one."""
+    allow_null: bool = False
+    """Whether a row passes that has NULL in one of the columns."""
+
+    def problems(self) -> tuple[str, ...]:
+        found = []
+        if bool(self.table) == bool(self.path):
+            found.append('say either "table" or "path"')
+        if self.table and (problem := table_name_problem(self.table)):
+            found.append(problem)
+        return tuple(found)
+
+    def rule_text(self) -> str:
+        own, other = ", ".join(self.columns), ", ".join(self.columns.values())
+        return self.name or f"{own} in {self.table or self.path}({other})"
+
+    def columns_used(self) -> tuple[str, ...]:
+        return tuple(self.columns)
+
+    def tables_read(self, site: Site) -> tuple[str, ...]:
+        return (site.table(table=self.table, path=self.path).location,)
+
+    def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
+        from deltaworks.engines.spark.columns import column
+        from deltaworks.engines.spark.lookup import looked_up, stands_in
+
+        ref = ctx.site.table(table=self.table, path=self.path)
+        names = tuple(self.columns.values())
+        rows = looked_up(ctx.spark, ref, names, where=f"check {self.plugin_type()}")
+        holds = stands_in(frame, rows, self.columns)
+        if not self.allow_null:
+            return holds
+        nulls = [column(frame, name).isNull() for name in self.columns]
+        return reduce(lambda left, right: left | right, nulls) | holds
