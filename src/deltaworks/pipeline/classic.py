@@ -167,7 +167,7 @@ class _Translator:
         if not isinstance(params, dict):
             message = f'"{_PARAMS}" must be a map'
             self.problem((section, _PARAMS), "wrong_value", message, '{"path": "..."}')
-            params = {}
+            return None
         type_name = self._type(kind, entry, params)
         if not type_name:
             return None
@@ -301,7 +301,7 @@ class _Translator:
         full, first = (*piece.where, *place), place[0]
         holder = piece.fields if len(place) == 1 else piece.fields.setdefault(first, {})
         if not isinstance(holder, dict) or place[-1] in holder:
-            other = self.places.get(full, self.places[full[:-1]])[-1]
+            other = (self.places.get(full) or self.places[full[:-1]])[-1]
             self.problem(where, "twice", f'"{other}" says this already', "leave one of them out")
             return
         holder[place[-1]] = value
