@@ -15,14 +15,14 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deltaworks.clock import Clock, SystemClock
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
-from deltaworks.errors import ConfigError, Problem
+from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.results import PlanResult, RunResult
 from deltaworks.model.table_ref import QUARANTINE_SUFFIX, is_url, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
@@ -38,6 +38,7 @@ from deltaworks.pipeline.catalog import (
     require_places,
 )
 from deltaworks.pipeline.graph import build_plan
+from deltaworks.pipeline.parse import read_document
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.session import SparkStarter
@@ -140,6 +141,19 @@ class Project:
                 hint="write one there, or start with `deltaworks init`",
             )
         return load_catalog(self.config, paths)
+
+    def file(self, target: str) -> Path:
+        """The file of a pipeline that is named by it or by its own name."""
+        return self._path(target)
+
+    def convert(self, target: str) -> dict[str, Any]:
+        """A pipeline file's native form, as plain values; variables stay as they are written."""
+        read = read_document(self.file(target), self.config.root)
+        if read.problems:
+            raise SpecError(f'"{read.document.shown}" is wrong', problems=read.problems)
+        if not isinstance(read.document.value, dict):
+            raise ConfigError(f'"{read.document.shown}" holds no pipeline')
+        return dict(read.document.value)
 
     def plan(
         self,
@@ -269,7 +283,7 @@ class Project:
     def pipeline_name(self, target: str) -> str:
         """The name of a pipeline that the project has, or once ran; a file stands for its own."""
         if is_pipeline_file(target):
-            return name_in(self._path(target))
+            return name_in(self._path(target), self.config.root)
         names = pipeline_names(self.config)
         if target not in names:
             names = (*names, *(run.pipeline for run in self.runs()), *self.quarantined())
@@ -339,7 +353,7 @@ class Project:
         if isinstance(target, Pipeline):
             plan = build_plan(target)
         else:
-            plan = load_plan(self._path(target), self._names(variables))
+            plan = load_plan(self._path(target), self._names(variables), self.config.root)
         require_places(self.config, plan)
         return plan
 

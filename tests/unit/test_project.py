@@ -41,7 +41,7 @@ def test_two_lines_are_a_project(tmp_path: Path) -> None:
     found = load(tmp_path, "project: shop\nwarehouse: ./warehouse\n")
     assert (found.name, found.project_id) == ("shop", "shop")
     assert found.warehouse == str(tmp_path / "warehouse")
-    assert found.pipelines == "pipelines/*.yaml"
+    assert found.pipelines == "pipelines/*.{yaml,yml,json}"
     assert found.engine.master == "local[*]"
 
 
@@ -150,7 +150,7 @@ def test_a_folder_without_a_file_is_a_project_of_its_own_name(tmp_path: Path) ->
     root.mkdir()
     found = load_project(root, environ={}, variables={"a": "b"})
     assert (found.name, found.warehouse) == ("bare", str(root / "warehouse"))
-    assert (found.pipelines, found.names.variables) == ("*.yaml", {"a": "b"})
+    assert (found.pipelines, found.names.variables) == ("*.{yaml,yml}", {"a": "b"})
 
 
 def test_a_profile_needs_a_project_file(tmp_path: Path) -> None:

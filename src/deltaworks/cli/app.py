@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from deltaworks.cli import checks, doctor, init, jars, plan, quarantine, run, runs, table, validate
+from deltaworks.cli import (
+    checks,
+    convert,
+    doctor,
+    init,
+    jars,
+    plan,
+    quarantine,
+    run,
+    runs,
+    schema,
+    table,
+    validate,
+)
 from deltaworks.cli.output import error_line, print_error, print_json
 from deltaworks.errors import EXIT_INTERRUPTED, EXIT_SPEC, ConfigError
 from deltaworks.model.results import error_document
@@ -45,6 +58,8 @@ app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
 app.command("run")(run.run)
+app.command("convert")(convert.convert)
+app.command("schema")(schema.schema)
 app.add_typer(runs.app, name="runs")
 app.command("checks")(checks.checks)
 app.add_typer(quarantine.app, name="quarantine")

@@ -11,6 +11,7 @@ import typer
 from deltaworks.cli.boundary import answering
 from deltaworks.cli.options import DebugOption, JsonOption
 from deltaworks.cli.output import line, print_json
+from deltaworks.cli.schema import schema_text
 from deltaworks.config.project import PROJECT_FILE
 from deltaworks.errors import ConfigError, StorageError
 
@@ -21,7 +22,9 @@ warehouse: ./warehouse
 vars: {{day: "2026-01-01"}}
 """
 
+_SCHEMA = "pipeline.schema.json"
 _PIPELINE = """\
+# yaml-language-server: $schema=../pipeline.schema.json
 pipeline: orders
 description: Orders of one day, newest version of each.
 
@@ -78,11 +81,14 @@ def init(
 
 
 def _files(root: Path) -> dict[str, str]:
+    from deltaworks.pipeline.json_schema import pipeline_schema
+
     name = "".join(c if c.isalnum() or c in "_-" else "_" for c in root.name) or "project"
     return {
         PROJECT_FILE: _PROJECT.format(name=name, project_id=uuid4().hex),
         "pipelines/orders.yaml": _PIPELINE,
         "data/orders_2026-01-01.csv": _DATA,
+        _SCHEMA: schema_text(pipeline_schema()),
     }
 
 

@@ -38,6 +38,11 @@ def print_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
 
 
+def print_text(text: str) -> None:
+    """A text of several lines, as it is."""
+    sys.stdout.write(text)
+
+
 def line(text: str = "") -> None:
     """A line of data."""
     stdout().print(Text(text))

@@ -5,25 +5,35 @@ YAML is read as version 1.2: `on` and `no` are text, and so are dates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
+from deltaworks.config.json_text import read_json
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.suggest import did_you_mean
 
 Where = tuple[str | int, ...]
 _MOST_NODES = 100_000
+_SAID = re.compile(r'(?<=")\w+(?=")|\b\w+(?= ")')  # "merge_keys", and the mode in: mode "upsert"
 
 
 @dataclass(frozen=True)
 class Document:
-    """A file's content, and the line of everything in it."""
+    """A file's content, and the line of everything in it.
+
+    When the content was translated from another form, problems still speak of the file: `places`
+    and `words` say where and how it spells what the content has.
+    """
 
     file: Path
     value: Any
     lines: Mapping[Where, int]
+    places: Mapping[Where, Where] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shown(self) -> str:
@@ -44,8 +54,27 @@ class Document:
             hint=hint,
             file=self.shown,
             line=self.line(where),
-            path=dotted(where),
+            path=dotted(self.place(where)),
         )
+
+    def place(self, where: Where) -> Where:
+        """Where the file itself has an entry."""
+        known = next((n for n in range(len(where), 0, -1) if where[:n] in self.places), 0)
+        return (*self.places[where[:known]], *where[known:]) if known else where
+
+    def key(self, where: Where) -> str:
+        """What the file itself calls an entry; an entry of a list is called as the list."""
+        place = self.place(where)
+        name = next((part for part in reversed(place) if isinstance(part, str)), "")
+        return self.word(name) if place == where else name
+
+    def word(self, word: str) -> str:
+        """How the file spells a word."""
+        return self.words.get(word, word)
+
+    def said(self, text: str) -> str:
+        """A message in the file's own spelling."""
+        return _SAID.sub(lambda match: self.word(match[0]), text)
 
 
 def dotted(where: Where) -> str:
@@ -67,7 +96,7 @@ def shown_path(path: Path) -> str:
 def load_document(path: Path) -> Document:
     """Read a file, or say where it is broken."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         message = f'file "{shown_path(path)}" does not exist'
         raise ConfigError(message, hint=_nearby(path)) from None
@@ -90,6 +119,29 @@ def _nearby(path: Path) -> str:
 
 def parse_document(text: str, path: Path) -> Document:
     """Read a text as if it stood in a file."""
+    if path.suffix != ".json":
+        return _parse_yaml(text, path)
+    try:
+        return _parse_json(text, path)
+    except JSONDecodeError as problem:
+        try:
+            return _parse_yaml(text, path)  # with comments, say
+        except SpecError:
+            raise _broken(path, problem.lineno, problem.msg, language="JSON") from None
+
+
+def _parse_json(text: str, path: Path) -> Document:
+    lines: dict[Where, int] = {}
+
+    def note(where: Where, line: int) -> None:
+        lines.setdefault(where, line)
+        if len(lines) > _MOST_NODES:
+            raise _too_many(path, line)
+
+    return Document(path, read_json(text, note), lines)
+
+
+def _parse_yaml(text: str, path: Path) -> Document:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -105,10 +157,14 @@ def parse_document(text: str, path: Path) -> Document:
     return Document(path, value, lines)
 
 
-def _broken(path: Path, line: int, what: str) -> SpecError:
+def _too_many(path: Path, line: int) -> SpecError:
+    return _broken(path, line, f"it has more than {_MOST_NODES:,} entries")
+
+
+def _broken(path: Path, line: int, what: str, *, language: str = "YAML") -> SpecError:
     problem = Problem(
         code="yaml",
-        message=f"this is not valid YAML: {what}",
+        message=f"this is not valid {language}: {what}",
         hint="check the indentation, quotes and brackets here and on the line above",
         file=shown_path(path),
         line=line,
@@ -127,7 +183,7 @@ class _Builder:
         line = node.start_mark.line + 1
         self.lines.setdefault(where, line)
         if len(self.lines) > _MOST_NODES:
-            raise _broken(self.path, line, f"it has more than {_MOST_NODES:,} entries")
+            raise _too_many(self.path, line)
         if node.id == "mapping":
             return self._mapping(node, where)
         if node.id == "sequence":

@@ -40,32 +40,39 @@ def _problem(
 ) -> Problem:
     place = detail["loc"]
     full = _known_place(document, (*where, *place))
-    name = str(place[-1]) if place else ""
+    name = document.key(full) if place else ""
     kind = detail["type"]
     if kind == "extra_forbidden":
-        owner = _owner(model, place[:-1])
-        hint = did_you_mean(name, field_names(owner)) if owner else ""
-        return document.problem(
-            full, code="unknown_key", message=f'unknown key "{name}"', hint=hint
-        )
+        message, hint = _unknown(name, full, _owner(model, place[:-1]), document)
+        return document.problem(full, code="unknown_key", message=message, hint=hint)
     if kind == "missing":
         described = _described(model, place)
         hint = f'add "{name}": {described}' if described else f'add "{name}"'
         return document.problem(
             full[:-1], code="missing_key", message=f'"{name}" is missing', hint=hint
         )
-    label = next((str(part) for part in reversed(place) if isinstance(part, str)), name)
+    label = document.key(full) or name
     if kind in ("literal_error", "enum"):
-        choices = _choices(detail)
+        given = document.word(str(detail["input"]))
+        choices = [document.word(choice) for choice in _choices(detail)]
         return document.problem(
             full,
             code="wrong_value",
-            message=f'"{label}" cannot be "{detail["input"]}"',
-            hint=did_you_mean(str(detail["input"]), choices, at_least=_ALIKE),
+            message=f'"{label}" cannot be "{given}"',
+            hint=did_you_mean(given, choices, at_least=_ALIKE),
         )
     described = _described(model, place)
     hint = _in_quotes(detail) or (f'"{label}" is {described}' if described else "")
     return document.problem(full, code="wrong_value", message=_said(label, detail), hint=hint)
+
+
+def _unknown(
+    name: str, full: Where, owner: type[BaseModel] | None, document: Document
+) -> tuple[str, str]:
+    if full in document.places:  # right in its own form, and not to be had in ours
+        return f'"{name}" cannot be used here in this release', "leave it out"
+    known = [document.word(field) for field in field_names(owner)] if owner else []
+    return f'unknown key "{name}"', did_you_mean(name, known)
 
 
 def _known_place(document: Document, full: Where) -> Where:

@@ -64,7 +64,7 @@ class ProjectFile(BaseModel):
     """Where tables live: a folder, or an object store's URL."""
     id: str = ""
     """Written once by `init`; keeps two projects of one name apart."""
-    pipelines: str = "pipelines/*.yaml"
+    pipelines: str = "pipelines/*.{yaml,yml,json}"
     """Which files are pipelines."""
     engine: EngineSettings = Field(default_factory=EngineSettings)
     """How Spark is started."""
@@ -151,7 +151,7 @@ def _bare_project(
         name=root.name or "project",
         project_id=root.name or "project",
         warehouse=absolute("./warehouse", root=root),
-        pipelines="*.yaml",
+        pipelines="*.{yaml,yml}",
         engine=EngineSettings(),
         locks=LockSettings(),
         retries=RetrySettings(),

@@ -27,16 +27,20 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_LISTED = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
+
+Names = Annotated[tuple[str, ...], _LISTED]
 """A list of names; a single name stands for a list of one."""
 
 Some = AfterValidator(_some)
 """Refuses an empty list."""
 
-SomeNames = Annotated[tuple[str, ...], BeforeValidator(_listed), Some]
+SomeNames = Annotated[tuple[str, ...], _LISTED, Some]
 """A list of at least one name."""
 
-TextMap = dict[str, Annotated[str, BeforeValidator(_as_text)]]
+TextMap = dict[
+    str, Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | bool | float)]
+]
 """Names and texts; booleans and numbers are written as Spark spells them."""
 
 

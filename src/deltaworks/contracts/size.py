@@ -28,5 +28,5 @@ def _checked(value: Any) -> Any:
     return str(value)
 
 
-FileSize = Annotated[str, BeforeValidator(_checked)]
+FileSize = Annotated[str, BeforeValidator(_checked, json_schema_input_type=str | int)]
 """A size of files, such as `128mb`."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
 
-from deltaworks.config.files import load_document, shown_path
+from deltaworks.config.files import shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import Site
 from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
 from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
-from deltaworks.pipeline.parse import read_pipeline
+from deltaworks.pipeline.parse import read_document, read_pipeline
 from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.suggest import did_you_mean
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+_BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,19 @@ class Catalog:
 
 def pipeline_files(config: ProjectConfig) -> tuple[Path, ...]:
     """The files that are pipelines, by name."""
-    return tuple(sorted(path for path in config.root.glob(config.pipelines) if path.is_file()))
+    patterns = globs(config.pipelines)
+    found = {path for pattern in patterns for path in config.root.glob(pattern) if path.is_file()}
+    return tuple(sorted(found))
+
+
+def globs(text: str) -> tuple[str, ...]:
+    """`*.{yaml,json}` as `*.yaml` and `*.json`: a path's own glob knows no braces."""
+    match = _BRACES.search(text)
+    if match is None:
+        return (text,)
+    before, after = text[: match.start()], text[match.end() :]
+    words = match[1].split(",")
+    return tuple(full for word in words for full in globs(f"{before}{word.strip()}{after}"))
 
 
 def is_pipeline_file(target: str) -> bool:
@@ -45,7 +59,7 @@ def find_pipeline(config: ProjectConfig, name: str) -> Path:
     broken: list[Problem] = []
     for path in pipeline_files(config):
         try:
-            found = name_in(path)
+            found = name_in(path, config.root)
         except DeltaworksError as error:
             broken.extend(_placed(problem, path) for problem in error.problems)
             continue
@@ -67,15 +81,15 @@ def pipeline_names(config: ProjectConfig) -> tuple[str, ...]:
     found = []
     for path in pipeline_files(config):
         try:
-            found.append(name_in(path))
+            found.append(name_in(path, config.root))
         except DeltaworksError:
             continue  # what is wrong with it is told when it is validated or run
     return tuple(filter(None, found))
 
 
-def name_in(path: Path) -> str:
+def name_in(path: Path, root: Path) -> str:
     """The pipeline's name that a file says; empty when it says none."""
-    value = load_document(path).value
+    value = read_document(path, root).document.value
     said = value.get("pipeline") if isinstance(value, dict) else None
     return said if isinstance(said, str) else ""
 
@@ -87,9 +101,9 @@ def _named_twice(name: str, first: Path, second: Path) -> ConfigError:
     )
 
 
-def load_plan(path: Path, names: Names) -> Plan:
+def load_plan(path: Path, names: Names, root: Path | None = None) -> Plan:
     """The plan of one file; raises with every problem of the file at once."""
-    return build_plan(read_pipeline(path, names))
+    return build_plan(read_pipeline(path, names, root))
 
 
 def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
@@ -98,7 +112,7 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
     problems: list[Problem] = []
     for path in paths:
         try:
-            plans.append(load_plan(path, config.names))
+            plans.append(load_plan(path, config.names, config.root))
         except DeltaworksError as error:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))

@@ -14,20 +14,32 @@ from deltaworks.config.problems import problems_of
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import find_plugin, plugin_types
 from deltaworks.errors import Problem, SpecError
+from deltaworks.pipeline.classic import Translation, to_native
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.suggest import did_you_mean
 
 KEYS = ("pipeline", "description", "extract", "transform", "checks", "load")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]*")
+NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_\-]*"
+_NAME = re.compile(NAME_PATTERN)
 
 
-def read_pipeline(path: Path, names: Names) -> Pipeline:
+def read_document(path: Path, root: Path | None = None) -> Translation:
+    """A file's document in the native form, whichever form the file has.
+
+    `root` is the project's folder; a file outside any project is one of its own.
+    """
+    return to_native(load_document(path), path.parent if root is None else root)
+
+
+def read_pipeline(path: Path, names: Names, root: Path | None = None) -> Pipeline:
     """The pipeline in a file; raises with every problem of the file at once."""
-    document, problems = interpolate(load_document(path), names)
+    read = read_document(path, root)
+    document, problems = interpolate(read.document, names)
     parser = _Parser(document)
     pipeline = parser.pipeline()
-    if problems or pipeline is None:
-        found = sorted((*problems, *parser.problems), key=lambda problem: problem.line)
+    news = [problem for problem in parser.problems if problem.path not in read.troubled]
+    found = sorted((*read.problems, *problems, *news), key=lambda problem: problem.line)
+    if found or pipeline is None:
         raise SpecError(f'"{document.shown}" is wrong', problems=found)
     return pipeline
 
@@ -132,11 +144,15 @@ class _Parser:
             return None
         model = find_plugin(kind, str(type_name))
         if model is None:
-            hint = did_you_mean(str(type_name), types)
-            message = f'there is no {kind} of type "{type_name}"'
-            self.problem((*where, "type"), "unknown_type", message, hint)
+            self._unknown_type(kind, str(type_name), (*where, "type"))
             return None
         return self._valid(model, entry, where)
+
+    def _unknown_type(self, kind: str, type_name: str, where: Where) -> None:
+        message = f'there is no {kind} of type "{type_name}"'
+        if where in self.document.places:  # a file may well know more than this release
+            message += " in this release"
+        self.problem(where, "unknown_type", message, did_you_mean(type_name, plugin_types(kind)))
 
     def _valid(self, model: type[Plugin], entry: dict[str, Any], where: Where) -> Plugin | None:
         fields = {key: value for key, value in entry.items() if key != "type"}
@@ -146,5 +162,13 @@ class _Parser:
             self.problems.extend(problems_of(error, model, self.document, where))
             return None
         for message in plugin.problems():
-            self.problem(where, "wrong_value", f"{plugin.plugin_type()}: {message}")
+            place = (*where, *self._first_named(message, where))
+            said = self.document.said(message)
+            self.problem(place, "wrong_value", f"{plugin.plugin_type()}: {said}")
         return plugin
+
+    def _first_named(self, message: str, where: Where) -> Where:
+        """The key that a message begins with, where a file's own spelling tells it apart."""
+        word = message.partition('"')[2].partition('"')[0] if message.startswith('"') else ""
+        given = (*where, word) in self.document.lines
+        return (word,) if given and self.document.places else ()
