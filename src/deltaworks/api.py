@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +29,7 @@ from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
     find_pipeline,
+    in_order,
     is_pipeline_file,
     load_catalog,
     load_plan,
@@ -134,12 +135,7 @@ class Project:
 
     def catalog(self, *targets: str) -> Catalog:
         """The plans of the named pipelines, or of all, with every problem in and between them."""
-        paths = [self._path(target) for target in targets] if targets else self.pipelines()
-        if not paths:
-            raise ConfigError(
-                f'no pipeline file matches "{self.config.pipelines}" in {self.config.root}',
-                hint="write one there, or start with `deltaworks init`",
-            )
+        paths = [self._path(target) for target in targets] if targets else self._files()
         return load_catalog(self.config, paths)
 
     def file(self, target: str) -> Path:
@@ -179,6 +175,7 @@ class Project:
         full_refresh: bool = False,
         start: str = "",
         new_sinks: NewSinks = "ask",
+        timeout: timedelta | None = None,
     ) -> RunResult:
         """Run a pipeline once; a run that fails is a result with an error."""
         from deltaworks.runtime.runner import RunOptions, run_plan
@@ -190,8 +187,54 @@ class Project:
             full_refresh=full_refresh,
             start=start,
             new_sinks=new_sinks,
+            timeout=timeout,
         )
         return run_plan(plan, self._workplace(), options)
+
+    def run_all(
+        self,
+        *targets: str | Pipeline,
+        variables: Variables | None = None,
+        parallel: int = 1,
+        batch_id: str | None = None,
+        again: bool = False,
+        full_refresh: bool = False,
+        start: str = "",
+        new_sinks: NewSinks = "ask",
+        timeout: timedelta | None = None,
+    ) -> tuple[RunResult, ...]:
+        """Run the named pipelines, or all; those that write a table before those that read it.
+
+        With `parallel` so many run side by side, and listeners are called from several threads.
+        What reads the tables of a pipeline that failed is not run. A timeout is for each run.
+        """
+        from deltaworks.runtime.runner import RunOptions, run_plan
+        from deltaworks.runtime.schedule import Job, run_jobs
+
+        if parallel < 1:
+            raise ConfigError("at least one pipeline must run at a time")
+        plans, after = in_order(self._plans(targets, variables), self.site)
+        options = RunOptions(
+            batch_id=batch_id,
+            again=again,
+            full_refresh=full_refresh,
+            start=start,
+            new_sinks=new_sinks,
+            timeout=timeout,
+        )
+
+        def job(plan: Plan) -> Job:
+            place = self._workplace()
+            written = (load.plugin.target(self.site).location for load in plan.loads)
+            return Job(
+                name=plan.pipeline.name,
+                after=after[plan.pipeline.name],
+                places=frozenset(written),
+                do=lambda: run_plan(plan, place, options),
+                halt=place.halt,
+            )
+
+        return run_jobs([job(plan) for plan in plans], at_once=parallel)
 
     def resume(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
         """Finish the batch that a run left unfinished, and do nothing else."""
@@ -342,6 +385,14 @@ class Project:
         own = self.config.names
         return replace(own, variables={**own.variables, **(variables or {})})
 
+    def _files(self) -> tuple[Path, ...]:
+        if found := self.pipelines():
+            return found
+        raise ConfigError(
+            f'no pipeline file matches "{self.config.pipelines}" in {self.config.root}',
+            hint="write one there, or start with `deltaworks init`",
+        )
+
     def _path(self, target: str) -> Path:
         if not is_pipeline_file(target):
             return find_pipeline(self.config, target)
@@ -356,6 +407,24 @@ class Project:
             plan = load_plan(self._path(target), self._names(variables), self.config.root)
         require_places(self.config, plan)
         return plan
+
+    def _plans(
+        self, targets: Sequence[str | Pipeline], variables: Variables | None
+    ) -> tuple[Plan, ...]:
+        """The plans of some pipelines, or of all; every file of the project must be right."""
+        built = [self._plan(target, None) for target in targets if isinstance(target, Pipeline)]
+        names = [target for target in targets if isinstance(target, str)]
+        if built and not names:
+            return tuple(built)
+        config = replace(self.config, names=self._names(variables))
+        catalog = load_catalog(config, self._files())
+        if catalog.problems:
+            raise SpecError("the project has problems", problems=catalog.problems)
+        known = {plan.pipeline.name: plan for plan in catalog.plans}
+        for name in names:
+            if name not in known:
+                raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
+        return (*(plan for name, plan in known.items() if not names or name in names), *built)
 
     def _workplace(self) -> Workplace:
         from deltaworks.runtime.workplace import Workplace

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Clock(Protocol):
@@ -34,3 +38,11 @@ def parse_moment(text: str) -> datetime:
     except ValueError:
         raise ValueError(f'"{text}" is not a moment; write it as 2026-01-31T12:00:00Z') from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def parse_duration(text: str) -> timedelta:
+    """A span of time as people write it: 90s, 30m, 2h or 1d."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not float(match["number"]):
+        raise ValueError(f'"{text}" is not a span of time; write it as 90s, 30m, 2h or 1d')
+    return timedelta(**{_UNITS[match["unit"]]: float(match["number"])})

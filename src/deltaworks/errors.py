@@ -22,6 +22,7 @@ The tree, which a test compares with the classes below::
     │   └── QualityError
     ├── MissingDependencyError
     ├── Interrupted
+    │   └── TimedOut
     └── InternalError
 """
 
@@ -38,6 +39,7 @@ EXIT_CHECK = 3
 EXIT_ENGINE = 4
 EXIT_GUARD = 5
 EXIT_BUG = 70
+EXIT_TIMEOUT = 124
 EXIT_INTERRUPTED = 130
 
 
@@ -254,6 +256,13 @@ class Interrupted(DeltaworksError):
 
     code = "interrupted"
     exit_code = EXIT_INTERRUPTED
+
+
+class TimedOut(Interrupted):
+    """Stopped because it took longer than it was given, with nothing half done."""
+
+    code = "timeout"
+    exit_code = EXIT_TIMEOUT
 
 
 class InternalError(DeltaworksError):

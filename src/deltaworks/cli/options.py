@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from deltaworks.errors import ConfigError
-from deltaworks.pipeline.catalog import is_pipeline_file
+from deltaworks.config.project import load_project
+from deltaworks.errors import ConfigError, DeltaworksError
+from deltaworks.pipeline.catalog import is_pipeline_file, pipeline_names
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks and our own log.")]
@@ -44,3 +46,13 @@ def parse_pairs(given: list[str] | None, *, option: str, example: str) -> dict[s
             raise ConfigError(f'"{option} {text}" is not NAME=VALUE', hint=example)
         pairs[name] = value
     return pairs
+
+
+def complete_pipeline(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of pipelines that begin so, for the shell; silent when there is no project."""
+    try:
+        folder = Path(str(ctx.params.get("project") or ".")).expanduser()
+        config = load_project(folder.absolute(), environ=os.environ)
+    except DeltaworksError:
+        return []
+    return [name for name in pipeline_names(config) if name.startswith(incomplete)]

@@ -105,7 +105,7 @@ def print_run(result: RunResult) -> None:
         for output in batch.outputs:
             line(f"  {output_text(output)}")
     if result.status == "skipped":
-        line(f"{result.pipeline}: nothing to do")
+        line(f"{result.pipeline}: {'nothing to do' if result.run_id else 'was not run'}")
     for note in result.notes:
         line(f"  {note}")
     if result.error is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -27,15 +28,26 @@ if TYPE_CHECKING:
 _REFRESH_S = 0.5
 
 
+@dataclass
+class _Doing:
+    """What one run is doing, and since when."""
+
+    text: str
+    since: float
+
+
 class Progress:
-    """A living line on a terminal, plain lines elsewhere, nothing when asked to be quiet."""
+    """A living line on a terminal, plain lines elsewhere, nothing when asked to be quiet.
+
+    Several runs may tell at once, each from a thread of its own; they share the line.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._live = stderr().is_terminal and not quiet
         self._status: Status | None = None
-        self._text = ""
-        self._since = time.monotonic()
+        self._doing: dict[str, _Doing] = {}
+        self._lock = threading.Lock()
         self._rows: Callable[[], int] | None = None
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
@@ -60,34 +72,43 @@ class Progress:
         if self._status is not None:
             self._status.stop()
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, pipeline: str = "") -> None:
         """Show what is going on."""
         if self._quiet:
             return
-        if self._live:
-            self._text, self._since = text, time.monotonic()
-        else:
-            error_line(text)
+        with self._lock:
+            if self._live:
+                self._doing.pop("", None)
+                self._doing[pipeline] = _Doing(text, time.monotonic())
+            else:
+                error_line(text)
 
     def listen(self, event: Event) -> None:
         """Follow a run."""
         if isinstance(event, EngineStarted):
             self._rows = event.rows_so_far
         elif isinstance(event, RunFinished):
-            self._rows = None
+            with self._lock:
+                self._doing.pop(event.pipeline, None)
+                self._rows = self._rows if self._doing else None
         if text := event_text(event):
-            self.say(text)
+            self.say(text, pipeline=event.pipeline)
 
     def _keep_fresh(self) -> None:
         while not self._done.wait(_REFRESH_S):
-            if self._status is not None and self._text:
-                self._status.update(f"{self._text}{self._figures()}")
+            with self._lock:
+                doing = list(self._doing.values())
+            if self._status is not None and doing:
+                self._status.update(f"{doing_text(doing, time.monotonic())}{self._figures()}")
 
     def _figures(self) -> str:
-        elapsed = time.monotonic() - self._since
         rows = self._rows() if self._rows is not None else 0
-        shown = f", {rows:,} rows so far" if rows else ""
-        return f" ({elapsed:.0f} s{shown})"
+        return f", {rows:,} rows so far" if rows else ""
+
+
+def doing_text(doing: Sequence[_Doing], now: float) -> str:
+    """What every run is doing, in one line."""
+    return "; ".join(f"{one.text} ({now - one.since:.0f} s)" for one in doing)
 
 
 def event_text(event: Event) -> str:  # noqa: PLR0911 - one line per kind of event

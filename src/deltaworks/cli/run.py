@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,19 +19,25 @@ from deltaworks.cli.options import (
     ProjectOption,
     QuietOption,
     VarOption,
+    complete_pipeline,
     parse_variables,
     project_folder,
 )
 from deltaworks.cli.output import print_json, print_run, print_summary
 from deltaworks.cli.progress import Progress
-from deltaworks.clock import SystemClock
+from deltaworks.clock import parse_duration
 from deltaworks.errors import ConfigError, DeltaworksError, Interrupted, SpecError
-from deltaworks.model.results import FAILED, RunResult, error_document
+from deltaworks.model.results import RunResult, error_document
 
 
 def run(
     target: Annotated[
-        str | None, typer.Argument(metavar="[FILE|NAME]", help="The pipeline to run.")
+        str | None,
+        typer.Argument(
+            metavar="[FILE|NAME]",
+            help="The pipeline to run.",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every pipeline.")] = False,
     select: Annotated[
@@ -56,6 +63,14 @@ def run(
         Literal["ask", "backfill", "from-now"],
         typer.Option("--new-sinks", help="What a sink gets that was added later."),
     ] = "ask",
+    parallel: Annotated[
+        int,
+        typer.Option("--parallel", metavar="N", min=1, help="With --all: so many side by side."),
+    ] = 1,
+    timeout: Annotated[
+        str,
+        typer.Option("--timeout", metavar="TIME", help="Stop a run after 90s, 30m or 2h."),
+    ] = "",
     project: ProjectOption = ".",
     profile: ProfileOption = "",
     var: VarOption = None,
@@ -76,6 +91,7 @@ def run(
             "full_refresh": full_refresh,
             "start": start,
             "new_sinks": new_sinks,
+            "timeout": _timeout(timeout),
         }
         with Progress(quiet=quiet) as progress:
 
@@ -89,19 +105,37 @@ def run(
                 )
 
             if target is None:
-                results = _run_many(opened, select, options, as_json=as_json)
+                results = _run_many(opened, select, options, parallel, as_json=as_json)
             else:
-                results = [_run_one(opened, target, options)]
+                results = (_run_one(opened, target, options),)
         _print(results, many=many, as_json=as_json)
-        worst = next((r.error for r in results if r.error is not None), None)
-        if worst is not None:
-            raise typer.Exit(worst.exit_code)
+        _end(results)
+
+
+def _timeout(text: str) -> timedelta | None:
+    try:
+        return parse_duration(text) if text else None
+    except ValueError as problem:
+        raise ConfigError(f"--timeout: {problem}") from None
+
+
+def _end(results: Sequence[RunResult]) -> None:
+    """End as the first run that failed; Ctrl-C counts more than any of them."""
+    errors = [result.error for result in results if result.error is not None]
+    stops = [error for error in errors if error.exit_code == Interrupted.exit_code]
+    if errors:
+        raise typer.Exit((stops or errors)[0].exit_code)
 
 
 def _run_many(
-    open_project: Callable[[], Project], pattern: str, options: dict[str, Any], *, as_json: bool
-) -> list[RunResult]:
-    """Run the selected pipelines one after the other; Ctrl-C ends them all."""
+    open_project: Callable[[], Project],
+    pattern: str,
+    options: dict[str, Any],
+    parallel: int,
+    *,
+    as_json: bool,
+) -> tuple[RunResult, ...]:
+    """Run the selected pipelines; none when a file of the project is wrong."""
     try:
         project = open_project()
         names = _selected(project, pattern)
@@ -110,12 +144,7 @@ def _run_many(
             raise
         print_json({"runs": [], "error": error_document(error)})
         raise typer.Exit(error.exit_code) from None
-    results: list[RunResult] = []
-    for name in names:
-        results.append(_run_one(lambda: project, name, options))
-        if isinstance(results[-1].error, Interrupted):
-            break
-    return results
+    return project.run_all(*names, parallel=parallel, **options)
 
 
 def _selected(project: Project, pattern: str) -> list[str]:
@@ -134,21 +163,15 @@ def _run_one(
     open_project: Callable[[], Project], target: str, options: dict[str, Any]
 ) -> RunResult:
     """One run; what stops it before it has an id is told in the same form."""
+    from deltaworks.runtime.schedule import failed_before
+
     try:
         return open_project().run(target, **options)
     except DeltaworksError as error:
-        now = SystemClock().now().isoformat()
-        return RunResult(
-            run_id=None,
-            pipeline=Path(target).stem,
-            status=FAILED,
-            started_at=now,
-            duration_s=0.0,
-            error=error,
-        )
+        return failed_before(Path(target).stem, error)
 
 
-def _print(results: list[RunResult], *, many: bool, as_json: bool) -> None:
+def _print(results: Sequence[RunResult], *, many: bool, as_json: bool) -> None:
     if as_json:
         documents = [result.to_json() for result in results]
         print_json({"runs": documents} if many else documents[0])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
 
@@ -29,6 +30,8 @@ class Catalog:
 
     plans: tuple[Plan, ...]
     problems: tuple[Problem, ...]
+    after: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The pipelines that write what a pipeline reads, where they come before it."""
 
 
 def pipeline_files(config: ProjectConfig) -> tuple[Path, ...]:
@@ -51,6 +54,17 @@ def globs(text: str) -> tuple[str, ...]:
 def is_pipeline_file(target: str) -> bool:
     """Whether a word on the command line names a file rather than a pipeline."""
     return target.endswith(_SUFFIXES)
+
+
+def pipeline_names(config: ProjectConfig) -> tuple[str, ...]:
+    """The names of the pipelines whose files can be read."""
+    found = []
+    for path in pipeline_files(config):
+        with suppress(DeltaworksError):
+            value = load_document(path).value
+            name = value.get("pipeline") if isinstance(value, dict) else None
+            found.extend([name] if isinstance(name, str) else [])
+    return tuple(sorted(found))
 
 
 def find_pipeline(config: ProjectConfig, name: str) -> Path:
@@ -118,7 +132,8 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
     problems.extend(_same_names(plans))
     problems.extend(_place_problems(config, plans))
     site = Site(root=config.root, warehouse=config.warehouse)
-    return Catalog(_writers_first(plans, site), tuple(problems))
+    ordered, after = in_order(plans, site)
+    return Catalog(ordered, tuple(problems), after)
 
 
 def require_places(config: ProjectConfig, plan: Plan) -> None:
@@ -131,22 +146,26 @@ def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     return [*_nested_tables(config, plans), *_reserved_places(config, plans)]
 
 
-def _writers_first(plans: Iterable[Plan], site: Site) -> tuple[Plan, ...]:
-    """The plans in an order in which a table is written before it is read, where there is one."""
+def in_order(
+    plans: Iterable[Plan], site: Site
+) -> tuple[tuple[Plan, ...], dict[str, frozenset[str]]]:
+    """The plans, each after those that write what it reads, and the names of those."""
     by_name = {plan.pipeline.name: plan for plan in plans}
-    writers = {
-        load.plugin.target(site).location: name
-        for name, plan in by_name.items()
-        for load in plan.loads
-    }
-    sorter: TopologicalSorter[str] = TopologicalSorter()
+    writers: dict[str, set[str]] = {}
     for name, plan in by_name.items():
-        read = set(plan.tables_read(site))
-        sorter.add(name, *({writers[place] for place in read & writers.keys()} - {name}))
+        for load in plan.loads:
+            writers.setdefault(load.plugin.target(site).location, set()).add(name)
+    after = {
+        name: {writer for place in plan.tables_read(site) for writer in writers.get(place, ())}
+        - {name}
+        for name, plan in by_name.items()
+    }
     try:
-        return tuple(by_name[name] for name in sorter.static_order())
+        order = list(TopologicalSorter(after).static_order())
     except CycleError:  # pipelines may read each other's last state; then the files' order is kept
-        return tuple(by_name.values())
+        order = list(by_name)
+    before = {name: frozenset(after[name] & set(order[:i])) for i, name in enumerate(order)}
+    return tuple(by_name[name] for name in order), before
 
 
 def _placed(problem: Problem, path: Path) -> Problem:

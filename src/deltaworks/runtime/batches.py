@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from deltaworks.contracts.context import BatchWrite
+from deltaworks.contracts.context import BatchWrite, RunContext
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import DeltaworksError, EngineError
 from deltaworks.model.batch import Bounds, Replay
@@ -107,19 +107,25 @@ class Batches:
             blocked=frozenset(self.blocked),
             warn=self.warn,
         )
-        ctx = start_engine(self.place, self.run, keep_log=True)
+        ctx = self._engine()
         jvm = jvm_process(ctx.spark)
         if jvm is not None:
             self.locks.name_jvm(*jvm)
         try:
             infos = attempt.make(ctx, landed)
         except DeltaworksError:
-            if not attempt.may_have_landed and not landed:
+            if not (attempt.may_have_landed or landed or self.place.halt.asked):
                 self.give_up(entry, state)  # so the next run starts clean
             raise
         finally:
             self.results.append(attempt.result)
         return self._done(entry, state, infos)
+
+    def _engine(self) -> RunContext:
+        """A session for this run, whose jobs can be cancelled apart from those of others."""
+        ctx = start_engine(self.place, self.run, keep_log=True)
+        self.place.halt.take(ctx.spark, self.run.run_id)
+        return ctx
 
     def load_parked(self, state: LedgerState, *, up_to: int | None = None) -> LedgerState:
         """Commit what was parked, in the order in which it came; what still fails stays."""
@@ -143,7 +149,7 @@ class Batches:
         load = next((load for load in self.plan.loads if load.name == sink.name), None)
         if load is None:
             raise EngineError(f'sink "{sink.name}" is no longer in the pipeline')
-        ctx = start_engine(self.place, self.run, keep_log=True)
+        ctx = self._engine()
         note = {"run_id": self.run.run_id, "pipeline": self.run.pipeline, "step": sink.name}
         batch = BatchWrite(
             n=entry.n,

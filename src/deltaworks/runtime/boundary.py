@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.pipeline.stages import Stage
+from deltaworks.runtime.halt import Halt
 
 _DATA = {"value", "record", "path"}
 """What the context of an error holds when a value, a row or a file of a source is at fault."""
@@ -25,6 +26,16 @@ def step_boundary(stage: Stage, file: str) -> Iterator[None]:
         if _was_interrupted(error):
             raise KeyboardInterrupt from error
         raise _named(translate(error), stage, file) from error
+
+
+@contextmanager
+def halt_boundary(halt: Halt) -> Iterator[None]:
+    """Whatever fails inside a run that was asked to stop fails for that reason."""
+    try:
+        yield
+    except Exception:
+        halt.obey()
+        raise
 
 
 def _was_interrupted(error: BaseException) -> bool:

@@ -25,12 +25,16 @@ _POLL_S = 0.1
 
 @contextmanager
 def locked(
-    paths: Sequence[Path], *, wait_seconds: float, notify: Callable[[str], None]
+    paths: Sequence[Path],
+    *,
+    wait_seconds: float,
+    notify: Callable[[str], None],
+    while_waiting: Callable[[], None] = lambda: None,
 ) -> Iterator[LockSet]:
     """Hold several locks, taken in one order by everybody, until the block ends."""
     with ExitStack() as stack:
         handles = [
-            stack.enter_context(_one(path, wait_seconds=wait_seconds, notify=notify))
+            stack.enter_context(_one(path, wait_seconds, notify, while_waiting))
             for path in sorted(set(paths))
         ]
         yield LockSet(handles)
@@ -49,7 +53,12 @@ class LockSet:
 
 
 @contextmanager
-def _one(path: Path, *, wait_seconds: float, notify: Callable[[str], None]) -> Iterator[IO[str]]:
+def _one(
+    path: Path,
+    wait_seconds: float,
+    notify: Callable[[str], None],
+    while_waiting: Callable[[], None],
+) -> Iterator[IO[str]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("a+", encoding="utf-8")
@@ -59,7 +68,7 @@ def _one(path: Path, *, wait_seconds: float, notify: Callable[[str], None]) -> I
             hint="give this user the right to write there",
         ) from problem
     with handle:
-        _take(handle, path, wait_seconds=wait_seconds, notify=notify)
+        _take(handle, path, wait_seconds, notify, while_waiting)
         _wait_for_jvm(handle, wait_seconds=wait_seconds)
         _write_owner(handle, jvm=None)
         try:
@@ -70,7 +79,11 @@ def _one(path: Path, *, wait_seconds: float, notify: Callable[[str], None]) -> I
 
 
 def _take(
-    handle: IO[str], path: Path, *, wait_seconds: float, notify: Callable[[str], None]
+    handle: IO[str],
+    path: Path,
+    wait_seconds: float,
+    notify: Callable[[str], None],
+    while_waiting: Callable[[], None],
 ) -> None:
     end = time.monotonic() + wait_seconds
     told = False
@@ -87,6 +100,7 @@ def _take(
             if not told:
                 notify(f"waiting for {owner} to finish")
                 told = True
+            while_waiting()
             time.sleep(_POLL_S)
         else:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 
 from deltaworks.errors import (
@@ -17,6 +18,7 @@ from deltaworks.model.results import FAILED, SKIPPED, SUCCEEDED, BatchResult, Ru
 from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.batches import Batches, NewBatch, unread, with_loads
+from deltaworks.runtime.boundary import halt_boundary
 from deltaworks.runtime.bounds import (
     is_incremental,
     nothing_new,
@@ -66,6 +68,8 @@ class RunOptions:
     changes: Mapping[str, str] = field(default_factory=dict)
     parked_run: str = ""
     """Commit what this run had to park, and do nothing else."""
+    timeout: timedelta | None = None
+    """Stop the run when it takes longer."""
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
@@ -106,7 +110,9 @@ class _Run:
         start = self.place.clock.monotonic()
         error: DeltaworksError | None = None
         try:
-            self._run_locked()
+            halt = self.place.halt
+            with halt.within(self.options.timeout), halt_boundary(halt):
+                self._run_locked()
         except DeltaworksError as problem:
             error = problem
         except KeyboardInterrupt:
@@ -166,8 +172,12 @@ class _Run:
         locations = [load.plugin.lock_path(self.place.site) for load in self.plan.loads]
         paths = [pipeline_lock(config.warehouse, self.name)]
         paths.extend(table_lock(location) for location in locations if location)
-        wait = config.locks.wait_seconds
-        with locked(paths, wait_seconds=wait, notify=self.place.notify) as locks:
+        with locked(
+            paths,
+            wait_seconds=config.locks.wait_seconds,
+            notify=self.place.notify,
+            while_waiting=self.place.halt.obey,
+        ) as locks:
             self.records.started(self.run_name.run_id, self.name, self.run_name.now)
             self.recorded = True
             self.place.bus.tell(RunStarted(run_id=self.run_name.run_id, pipeline=self.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ class SparkStarter:
         self._notify = notify
         self._base: SparkSession | None = None
         self._owns_jvm = False
+        self._starting = threading.Lock()
 
     @property
     def started(self) -> bool:
@@ -53,9 +55,10 @@ class SparkStarter:
         self._base = None
 
     def _start(self, log_file: Path | None) -> SparkSession:
-        if self._base is None:
-            self._base = self._adopt() or self._launch(log_file)
-        return self._base
+        with self._starting:  # several runs may need it at the same moment
+            if self._base is None:
+                self._base = self._adopt() or self._launch(log_file)
+            return self._base
 
     def _adopt(self) -> SparkSession | None:
         from deltaworks.engines.spark.session import adopt_session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from deltaworks.clock import Clock
@@ -13,6 +13,7 @@ from deltaworks.contracts.context import RunContext, Site
 from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
 from deltaworks.observe.bus import Bus
 from deltaworks.pipeline.stages import Stage
+from deltaworks.runtime.halt import Halt
 from deltaworks.runtime.quarantine import Quarantine
 from deltaworks.runtime.session import SparkStarter
 
@@ -26,6 +27,8 @@ class Workplace:
     bus: Bus
     spark: SparkStarter
     notify: Callable[[str], None]
+    halt: Halt = field(default_factory=Halt)
+    """Stops the run that works here."""
 
     @property
     def site(self) -> Site:
@@ -69,7 +72,8 @@ def start_engine(place: Workplace, run: RunName, *, keep_log: bool) -> RunContex
 
 
 def tell_stage(place: Workplace, run: RunName, stage: Stage) -> None:
-    """Say which stage begins."""
+    """Say which stage begins, unless the run is to stop."""
+    place.halt.enter(stage)
     place.bus.tell(
         StageStarted(run_id=run.run_id, pipeline=run.pipeline, stage=stage.name, kind=stage.kind)
     )

@@ -15,6 +15,7 @@ from deltaworks.errors import (
     DeltaworksError,
     EngineError,
     InputError,
+    Interrupted,
     RunError,
     SchemaMismatch,
     SpecError,
@@ -388,6 +389,13 @@ def _unsupported(cause: Cause) -> UnsupportedOperation:
     return UnsupportedOperation(cause.first_line, hint="a newer Deltaworks may know these features")
 
 
+def _cancelled(_: Cause) -> Interrupted:
+    return Interrupted(
+        "the work was cancelled in Spark; no table was left half written",
+        hint="run it again: it goes on where it stopped",
+    )
+
+
 _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "UNRESOLVED_COLUMN.WITH_SUGGESTION": _unresolved,
     "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION": _unresolved,
@@ -396,6 +404,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "UNRESOLVED_ROUTINE": _unknown_function,
     "PYTHON_EXCEPTION": _python_code,
     "USER_RAISED_EXCEPTION": _raised,
+    "SPARK_JOB_CANCELLED": _cancelled,
     "CAST_INVALID_INPUT": _bad_value,
     "CAST_OVERFLOW": _bad_value,
     "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION": _bad_record,

@@ -1,0 +1,39 @@
+"""The Spark jobs of one run: marked by the thread that starts them, cancelled from any other."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def mark_jobs(spark: SparkSession, tag: str) -> None:
+    """From now on every job that this thread starts, in whatever session, has the tag."""
+    if getattr(spark, "_jvm", None) is None:  # pragma: no cover - only over Spark Connect
+        spark.addTag(tag)
+        return
+    spark.sparkContext.addJobTag(tag)
+
+
+def unmark_jobs(spark: SparkSession, tag: str) -> None:
+    """Jobs that this thread starts later have the tag no more."""
+    from py4j.protocol import Py4JError
+
+    if getattr(spark, "_jvm", None) is None:  # pragma: no cover - only over Spark Connect
+        spark.removeTag(tag)
+        return
+    with suppress(Py4JError, OSError):  # after Ctrl-C, or when Spark is gone, nobody needs it
+        spark.sparkContext.removeJobTag(tag)
+
+
+def cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancel the jobs with a tag, and leave all others alone."""
+    from py4j.protocol import Py4JError
+
+    if getattr(spark, "_jvm", None) is None:  # pragma: no cover - only over Spark Connect
+        spark.interruptTag(tag)
+        return
+    with suppress(Py4JError, OSError):  # the caller tries again
+        spark.sparkContext.cancelJobsWithTag(tag)
