@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
@@ -54,17 +53,6 @@ def globs(text: str) -> tuple[str, ...]:
 def is_pipeline_file(target: str) -> bool:
     """Whether a word on the command line names a file rather than a pipeline."""
     return target.endswith(_SUFFIXES)
-
-
-def pipeline_names(config: ProjectConfig) -> tuple[str, ...]:
-    """The names of the pipelines whose files can be read."""
-    found = []
-    for path in pipeline_files(config):
-        with suppress(DeltaworksError):
-            value = load_document(path).value
-            name = value.get("pipeline") if isinstance(value, dict) else None
-            found.extend([name] if isinstance(name, str) else [])
-    return tuple(sorted(found))
 
 
 def find_pipeline(config: ProjectConfig, name: str) -> Path:
