@@ -14,6 +14,7 @@ from rich.text import Text
 from deltaworks.errors import DeltaworksError, Problem
 from deltaworks.model.results import (
     BatchResult,
+    MaintenanceResult,
     OutputPlan,
     OutputResult,
     PlanResult,
@@ -104,6 +105,8 @@ def print_run(result: RunResult) -> None:
             line(f"{result.pipeline}: {batch_text(batch)} in {result.duration_s:.1f} s")
         for output in batch.outputs:
             line(f"  {output_text(output)}")
+            for done in output.maintenance:
+                line(f"    {maintenance_text(done)}")
     if result.status == "skipped":
         line(f"{result.pipeline}: {'nothing to do' if result.run_id else 'was not run'}")
     for note in result.notes:
@@ -134,6 +137,16 @@ def output_text(output: OutputResult) -> str:
     version = "" if output.version is None else f" version {output.version}"
     note = f" ({output.note})" if output.note else ""
     return f"{place}{version}: {counts}{note}"
+
+
+def maintenance_text(done: MaintenanceResult) -> str:
+    """How a table was looked after, in one line."""
+    if done.note:
+        return f"{done.operation}: not done: {done.note}"
+    removed, added = cell_text(done.files_removed), cell_text(done.files_added)
+    if done.operation == "vacuum":
+        return f"vacuum: {removed} files removed"
+    return f"{done.operation}: {removed} files became {added}"
 
 
 def print_summary(results: Sequence[RunResult]) -> None:

@@ -145,6 +145,8 @@ def _print_record(document: dict[str, Any]) -> None:
             f"batch {batch['n']} {batch['state']}: read {batch['rows_read']}, "
             f"quarantined {batch['rows_quarantined']}, dropped {batch['rows_dropped']}"
         )
+        for source, what in batch.get("reads", {}).items():
+            line(f"  read {source}: {what}")
         for step in batch["steps"]:
             line(f"  step {step['name']} ({step['type']}): {step['rows']} rows")
         for check in batch["checks"]:

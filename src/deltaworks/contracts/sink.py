@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.commit import CommitInfo, SinkState, UndoInfo
-from deltaworks.model.results import CheckResult, OutputPlan
+from deltaworks.model.results import CheckResult, MaintenanceResult, OutputPlan
 from deltaworks.model.table_ref import TableRef
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ class Sink(Plugin):
     def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
         """Take out what one commit did, if nothing later touched it; else say why not."""
         raise UnsupportedOperation(f"a {self.plugin_type()} sink takes no batch back")
+
+    def maintain(self, ctx: RunContext, user_metadata: str) -> Iterator[MaintenanceResult]:
+        """Look after the target once a batch is in it, as far as the file asks for it."""
+        return iter(())
 
     def reads_twice(self) -> bool:
         """Whether writing goes over the rows more than once, so that they must be kept."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from deltaworks.errors import DeltaworksError
@@ -71,6 +72,27 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MaintenanceResult:
+    """What looking after a table did once a batch was in it."""
+
+    operation: str
+    version: int | None = None
+    files_added: int | None = None
+    files_removed: int | None = None
+    note: str = ""
+    """Why it was not done, if it was not."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operation": self.operation,
+            "version": self.version,
+            "files_added": self.files_added,
+            "files_removed": self.files_removed,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputResult:
     """Where a batch landed."""
 
@@ -84,6 +106,7 @@ class OutputResult:
     rows_deleted: int | None = None
     rows_unchanged: int | None = None
     note: str = ""
+    maintenance: tuple[MaintenanceResult, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         place = {"table": self.table} if self.table else {"path": self.path}
@@ -97,6 +120,7 @@ class OutputResult:
             "rows_deleted": self.rows_deleted,
             "rows_unchanged": self.rows_unchanged,
             "note": self.note,
+            "maintenance": [done.to_json() for done in self.maintenance],
         }
 
 
@@ -107,6 +131,8 @@ class BatchResult:
     n: int
     id: str | None
     state: str
+    reads: Mapping[str, str] = field(default_factory=dict)
+    """Source -> what of it the batch reads, in a few words."""
     rows_read: int | None = None
     rows_quarantined: int | None = None
     rows_dropped: int | None = None
@@ -119,6 +145,7 @@ class BatchResult:
             "n": self.n,
             "id": self.id,
             "state": self.state,
+            "reads": dict(self.reads),
             "rows_read": self.rows_read,
             "rows_quarantined": self.rows_quarantined,
             "rows_dropped": self.rows_dropped,

@@ -15,6 +15,8 @@ class Layout:
 
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
+    z_order: tuple[str, ...] = ()
+    """Columns the files are sorted by once the rows are in."""
     properties: Mapping[str, str] = field(default_factory=dict)
     target_file_bytes: int | None = None
 

@@ -61,7 +61,7 @@ class Attempt:
             way=way,
             blocked=blocked,
             warn=warn,
-            result=BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED),
+            result=BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED, reads=reads_of(entry)),
         )
 
     def make(self, ctx: RunContext, landed: frozenset[str]) -> dict[str, CommitInfo]:
@@ -163,3 +163,8 @@ class Attempt:
             outputs=tuple(output_result(load, ctx, infos[load.name]) for load in self.plan.loads),
         )
         return infos
+
+
+def reads_of(entry: BatchEntry) -> dict[str, str]:
+    """What a batch reads, in a few words for each source."""
+    return {name: bounds.summary() for name, bounds in entry.bounds.items()}

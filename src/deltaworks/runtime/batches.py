@@ -12,9 +12,9 @@ from deltaworks.errors import DeltaworksError, EngineError
 from deltaworks.model.batch import Bounds, Replay
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.events import BatchPlanned
-from deltaworks.model.results import BatchResult
+from deltaworks.model.results import BatchResult, MaintenanceResult
 from deltaworks.pipeline.stages import Load, Plan
-from deltaworks.runtime.attempt import Attempt
+from deltaworks.runtime.attempt import Attempt, reads_of
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import why_gone
 from deltaworks.runtime.ledger import (
@@ -119,7 +119,29 @@ class Batches:
             raise
         finally:
             self.results.append(attempt.result)
-        return self._done(entry, state, infos)
+        state = self._done(entry, state, infos)
+        self.results[-1] = self._maintained(attempt.result, ctx)
+        return state
+
+    def _maintained(self, result: BatchResult, ctx: RunContext) -> BatchResult:
+        """Look after the tables a batch went into; the rows are in, whatever comes of it."""
+        loads = {load.name: load for load in self.plan.loads}
+        outputs = []
+        for output in result.outputs:
+            done: list[MaintenanceResult] = []
+            try:
+                if output.committed:
+                    self._maintain(loads[output.sink], ctx, done)
+            except DeltaworksError as error:
+                self.warn(f'"{output.sink}" was loaded, but not looked after: {error.message}')
+                done.append(MaintenanceResult(operation="after_load", note=error.message))
+            outputs.append(replace(output, maintenance=tuple(done)))
+        return replace(result, outputs=tuple(outputs))
+
+    def _maintain(self, load: Load, ctx: RunContext, done: list[MaintenanceResult]) -> None:
+        note = {"run_id": self.run.run_id, "pipeline": self.run.pipeline, "maintenance": load.name}
+        with step_boundary(load, self.plan.pipeline.origin.file):
+            done.extend(load.plugin.maintain(ctx, json.dumps(note)))
 
     def _engine(self) -> RunContext:
         """A session for this run, whose jobs can be cancelled apart from those of others."""
@@ -239,4 +261,4 @@ def with_loads(plan: Plan, names: set[str]) -> Plan:
 
 def unread(entry: BatchEntry, state: str) -> BatchResult:
     """A batch that this run did not read; its counts are not known."""
-    return BatchResult(n=entry.n, id=entry.batch_id, state=state)
+    return BatchResult(n=entry.n, id=entry.batch_id, state=state, reads=reads_of(entry))

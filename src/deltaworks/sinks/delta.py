@@ -15,7 +15,7 @@ from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
-from deltaworks.model.results import CheckResult, OutputPlan
+from deltaworks.model.results import CheckResult, MaintenanceResult, OutputPlan
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
 from deltaworks.model.write import (
     Append,
@@ -60,6 +60,24 @@ class Duplicates(BaseModel):
     """The row with the highest or the lowest value of `by`."""
     by: str
     """The column that tells which row is newer."""
+
+
+class AfterLoad(BaseModel):
+    """How a table is looked after once a batch is in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    optimize: bool = False
+    """Join small files."""
+    z_order: Names = ()
+    """Columns whose like values are brought together while files are joined."""
+    vacuum: bool = False
+    """Remove files that no version needs within `delta.deletedFileRetentionDuration`."""
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong between the fields."""
+        if not (self.optimize or self.z_order or self.vacuum):
+            yield '"after_load" says nothing: say "optimize", "z_order" or "vacuum"'
 
 
 class DeltaSink(Sink):
@@ -111,6 +129,8 @@ class DeltaSink(Sink):
     """Whether rows are shuffled before a write so that files have a good size."""
     auto_compact: bool | None = None
     """Whether small files are joined after a write."""
+    after_load: AfterLoad | None = None
+    """How the table is looked after once a batch is in it."""
     properties: TextMap = Field(default_factory=dict)
     """Any other table property."""
 
@@ -122,6 +142,12 @@ class DeltaSink(Sink):
             found.append(problem)
         if self.partition_by and self.cluster_by:
             found.append('"partition_by" and "cluster_by" exclude each other')
+        if self.after_load:
+            found.extend(self.after_load.problems())
+            if self.after_load.z_order and self.cluster_by:
+                found.append('a table with "cluster_by" needs no "z_order": say "optimize"')
+            folders = set(self.after_load.z_order) & set(self.partition_by)
+            found.extend(f'"z_order" is not for "{name}": it makes folders' for name in folders)
         return (*found, *self._mode_problems(), *self._condition_problems())
 
     def _mode_problems(self) -> Iterator[str]:
@@ -245,6 +271,16 @@ class DeltaSink(Sink):
             rows_put_back=found.rows_put_back,
         )
 
+    def maintain(self, ctx: RunContext, user_metadata: str) -> Iterator[MaintenanceResult]:
+        from deltaworks.engines.spark.maintenance import optimize, vacuum
+
+        asked, location = self.after_load, self.target(ctx.site).location
+        if asked and (asked.optimize or asked.z_order):
+            columns = asked.z_order
+            yield optimize(ctx.spark, location, z_order=columns, user_metadata=user_metadata)
+        if asked and asked.vacuum:
+            yield vacuum(ctx.spark, location, user_metadata=user_metadata)
+
     def _refused(self, ref: TableRef, state: SinkState) -> CommitInfo:
         if self.mode == "ignore":
             note = "the table exists, so nothing was written (mode ignore)"
@@ -323,6 +359,7 @@ class DeltaSink(Sink):
         return Layout(
             partition_by=self.partition_by,
             cluster_by=self.cluster_by,
+            z_order=self.after_load.z_order if self.after_load else (),
             properties={**set_ones, **self.properties},
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )

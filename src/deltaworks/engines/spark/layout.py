@@ -61,11 +61,12 @@ def set_for_one_write(spark: SparkSession, settings: Mapping[str, str]) -> Itera
 
 
 def check_layout(frame: DataFrame, layout: Layout) -> None:
-    """Refuse a partition or cluster column that the rows do not have."""
+    """Refuse a column to lay the table out by that the rows do not have."""
     known = {name.lower() for name in frame.columns}
     for field, names in (
         ("partition_by", layout.partition_by),
         ("cluster_by", layout.cluster_by),
+        ("z_order", layout.z_order),
     ):
         for name in names:
             if name.lower() not in known:

@@ -1,0 +1,67 @@
+"""Keep a table's files in order: join small ones, sort them, remove those nobody needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.engine import table_sql
+from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
+from deltaworks.model.results import MaintenanceResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RETENTION = "delta.deletedFileRetentionDuration"
+LEAST_KEPT = timedelta(days=7)
+_LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
+_PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?")
+
+
+def optimize(
+    spark: SparkSession, location: str, *, z_order: Sequence[str], user_metadata: str
+) -> MaintenanceResult:
+    """Join small files; with columns, also bring rows together that are alike in them."""
+    order = f" ZORDER BY ({', '.join(quoted(name) for name in z_order)})" if z_order else ""
+    with set_for_one_write(spark, {USER_METADATA: user_metadata}):
+        answer = spark.sql(f"OPTIMIZE {table_sql(location)}{order}").collect()
+    metrics = answer[0]["metrics"]
+    found = DeltaRsEngine().identity(location)
+    return MaintenanceResult(
+        operation="z-order" if z_order else "optimize",
+        version=found[1] if found and metrics["numFilesRemoved"] else None,
+        files_added=metrics["numFilesAdded"],
+        files_removed=metrics["numFilesRemoved"],
+    )
+
+
+def vacuum(spark: SparkSession, location: str, *, user_metadata: str) -> MaintenanceResult:
+    """Remove files that no version needs which the table promises to keep."""
+    log = DeltaRsEngine()
+    table = log.info(location)
+    kept = _kept(table.properties.get(RETENTION, "") if table else "")
+    if kept < LEAST_KEPT:
+        return MaintenanceResult(
+            operation="vacuum",
+            note=f"{RETENTION} is below 7 days, and readers may need the files that long",
+        )
+    with set_for_one_write(spark, {USER_METADATA: user_metadata, _LOGGING: "true"}):
+        spark.sql(f"VACUUM {table_sql(location)}").collect()
+    ended = log.history(location, limit=1)[0]
+    return MaintenanceResult(
+        operation="vacuum",
+        version=ended.version,
+        files_added=0,
+        files_removed=int(str(ended.metrics["numDeletedFiles"])),
+    )
+
+
+def _kept(interval: str) -> timedelta:
+    """How long a table keeps files that it needs no more; `interval 30 days` as Delta writes it."""
+    parts = _PART.findall(interval.lower())
+    total = sum((timedelta(**{f"{unit}s": int(number)}) for number, unit in parts), timedelta())
+    return total if parts else LEAST_KEPT
