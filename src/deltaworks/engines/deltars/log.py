@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from deltaworks.engines.deltars.checkpoints import check_checkpoint
 from deltaworks.engines.deltars.errors import damaged
 from deltaworks.errors import VersionNotFound
 from deltaworks.model.table_ref import is_url
@@ -50,11 +51,13 @@ def _last_checkpoint(location: str) -> int:
 
 
 def check_log(location: str) -> None:
-    """Refuse a log with an empty commit or a gap: its rows would silently be fewer."""
+    """Refuse an empty commit, a gap or a wrong checkpoint: rows would silently be fewer."""
     files = commit_files(location)
     if not files:
         return
     checkpoint = _last_checkpoint(location)
+    if checkpoint >= 0:
+        check_checkpoint(location, checkpoint)
     live = [file for file in files if file.version > checkpoint]
     for file in live:
         if file.size_bytes == 0:
