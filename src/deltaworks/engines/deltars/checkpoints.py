@@ -68,7 +68,7 @@ def _count(path: str) -> int:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    added = pq.read_table(path, columns=[_PATH])["add"].combine_chunks()
+    added = pq.ParquetFile(path).read(columns=[_PATH])["add"].combine_chunks()
     return int(pc.count(pc.struct_field(added, "path")).as_py())
 
 
