@@ -318,10 +318,10 @@ MISTAKES = {
     "missing_column_in_a_referenced_table": Mistake(
         pipeline=CSV
         + TYPED
-        + "checks:\n  - {type: references, table: orders, columns: {order_id: id}}\n"
+        + "checks:\n  - {type: references, table: orders, columns: {order_id: oder_id}}\n"
         + APPEND,
         exit_code=2,
-        says=("pipelines/orders.yaml:9", '"id"', '"orders"', '"order_id"'),
+        says=("pipelines/orders.yaml:9", '"oder_id"', '"orders"', '"order_id"'),
     ),
     "checks_of_a_missing_pipeline": Mistake(
         pipeline=CSV + APPEND,

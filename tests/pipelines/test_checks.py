@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deltaworks.api import Project
 from deltaworks.config.project import load_project
+from deltaworks.contracts.check import RowCheck
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.registry import find_plugin
+from deltaworks.errors import SpecError
 from deltaworks.model.events import Committed, Event
 from tests.workbench import Workbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROWS = """id,name,amount,day
 1,ann,0,2026-01-01
@@ -179,6 +187,37 @@ def test_values_of_another_kind_are_refused_and_not_bent(bench: Workbench) -> No
         assert (answer.code, bench.version("t")) == (2, None)
 
 
+def passing(spark: SparkSession, root: Path, sql: str, type_name: str, **options: Any) -> list[int]:
+    """The ids for which a rule over rows holds."""
+    plugin = find_plugin("check", type_name)
+    assert plugin is not None
+    rule, frame = plugin.model_validate(options), spark.sql(sql)
+    assert isinstance(rule, RowCheck)
+    site = Site(root=root, warehouse=str(root))
+    ctx = RunContext(site=site, spark=spark, run_id="r", now=datetime(2026, 1, 1, tzinfo=UTC))
+    return sorted(row["id"] for row in frame.filter(rule.condition(ctx, frame)).collect())
+
+
+def test_moments_and_truth_are_compared_as_what_they_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = """SELECT id, s.at, s.at::timestamp_ntz AS ntz, s.yes, s FROM VALUES
+        (1, named_struct('at', timestamp '2026-01-01 12:00:00', 'yes', true)),
+        (2, named_struct('at', timestamp '2026-01-01 11:59:59', 'yes', false)),
+        (3, named_struct('at', null, 'yes', null)) AS t(id, s)"""
+    noon = {"min": "2026-01-01T13:00:00+01:00"}
+    for column in ("at", "s.at"):
+        assert passing(spark, tmp_path, rows, "in_range", column=column, **noon) == [1]
+    plain = {"column": "ntz", "max": "2026-01-01T12:00:00", "exclude_max": True}
+    assert passing(spark, tmp_path, rows, "in_range", **plain) == [2]
+    true = {"column": "yes", "values": [True]}
+    assert passing(spark, tmp_path, rows, "accepted_values", **true) == [1]
+    with pytest.raises(SpecError, match=r'"yes" \(boolean\) with 1'):
+        passing(spark, tmp_path, rows, "accepted_values", column="yes", values=[1])
+    with pytest.raises(SpecError, match='with "noon"'):
+        passing(spark, tmp_path, rows, "in_range", column="at", min="noon")
+
+
 class Still:
     """A clock that stands."""
 
@@ -223,6 +262,7 @@ def test_the_newest_moment_may_be_as_old_as_is_said_and_no_older(bench: Workbenc
     assert judged_at(bench, datetime(2026, 1, 9, tzinfo=UTC))["at"] == (True, "no rows")
 
 
+LOAD = "load: {type: delta, table: t}\n"
 UNIQUE = "- {type: unique, columns: email, scope: table}"
 MAIL = "id int, email string"
 
@@ -277,6 +317,15 @@ def test_an_overwrite_compares_with_what_it_leaves(bench: Workbench) -> None:
     assert load_mails(bench, "3,k\n") == (3, 1)
     pipeline(bench, UNIQUE, load="table: t, mode: overwrite", schema=MAIL)
     assert load_mails(bench, "3,k\n") == (0, 0)
+
+
+def test_a_column_that_the_table_gets_only_now_is_null_in_its_rows(bench: Workbench) -> None:
+    pipeline(bench, UNIQUE, load="table: t, merge_schema: true", schema=MAIL)
+    bench.write("in.csv", "id\n1\n")
+    bench.pipeline("q", 'extract: {type: csv, path: in.csv, schema: "id int"}\n' + LOAD)
+    bench.run("q")
+    assert load_mails(bench, "2,a\n3,\n") == (3, 1)
+    assert load_mails(bench, "2,a\n3,b\n") == (0, 0)
 
 
 class Cut(BaseException):
