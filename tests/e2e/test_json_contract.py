@@ -42,6 +42,19 @@ BATCH: Shape = {
     "outputs": (list,),
 }
 STEP: Shape = {"name": TEXT, "type": TEXT, "rows": COUNT, "duration_s": NUMBER}
+CHECK: Shape = {
+    "name": TEXT,
+    "type": TEXT,
+    "step": TEXT,
+    "description": TEXT,
+    "on_fail": TEXT,
+    "max_failed": TEXT_OR_NULL,
+    "passed": (bool,),
+    "rows_checked": COUNT,
+    "rows_failed": COUNT,
+    "detail": TEXT,
+    "samples": (list,),
+}
 OUTPUT: Shape = {
     "sink": TEXT,
     "committed": (bool,),
@@ -131,6 +144,8 @@ def assert_run(document: Any) -> None:
         assert_shape(batch, BATCH)
         for step in batch["steps"]:
             assert_shape(step, STEP)
+        for check in batch["checks"]:
+            assert_shape(check, CHECK)
         for output in batch["outputs"]:
             assert_shape(output, OUTPUT)
             assert len({"table", "path"} & set(output)) == 1
@@ -341,12 +356,27 @@ def test_runs_list_and_show_give_the_documents_the_runs_printed(shop: Workbench)
     assert shop.cli("runs", "show", first["run_id"], "--json").json == first
 
 
+def test_checks_gives_what_the_runs_said_of_their_checks_and_when(shop: Workbench) -> None:
+    first = shop.run("orders")
+    second = shop.run("orders")
+    document = shop.cli("checks", "orders", "--json").json
+    assert set(document) == {"pipeline", "checks"}
+    for check in document["checks"]:
+        assert_shape(check, {**CHECK, "run_id": TEXT, "at": TEXT, "batch": (int,)})
+    said = [run["batches"][-1]["checks"][0] for run in (first, second)]
+    named = [(check["run_id"], check["rows_failed"]) for check in document["checks"]]
+    assert named == [(first["run_id"], 1), (second["run_id"], 1)]
+    assert [said[i].items() <= document["checks"][i].items() for i in (0, 1)] == [True, True]
+
+
 def test_errors_of_other_commands_are_one_document_too(desk: Workbench) -> None:
     for arguments in (
         ("plan", "nowhere"),
         ("table", "show", "nowhere"),
         ("table", "history", "nowhere"),
         ("runs", "show", "nowhere"),
+        ("checks", "nowhere"),
+        ("quarantine", "list", "nowhere"),
         ("init", "missing", "--folder"),
         ("plan", "orders", "--offlin"),
     ):

@@ -289,6 +289,46 @@ MISTAKES = {
         exit_code=3,
         says=("pipelines/orders.yaml:9", '"amount > 7.5"', "1 row", '"order_id":3'),
     ),
+    "too_many_rows_set_aside": Mistake(
+        pipeline=CSV
+        + TYPED
+        + "checks:\n  - type: in_range\n    column: amount\n    max: 7.5\n"
+        + "    on_fail: quarantine\n    max_failed: 10%\n"
+        + APPEND,
+        exit_code=3,
+        says=("pipelines/orders.yaml:9", '"amount <= 7.5"', "1 of 2 rows, 10% allowed", "order_id"),
+    ),
+    "wrong_limit_and_pattern_of_a_check": Mistake(
+        pipeline=CSV
+        + "checks:\n"
+        + "  - {type: not_null, columns: [country], max_failed: a few}\n"
+        + '  - {type: matches, column: country, pattern: "[A-Z"}\n'
+        + APPEND,
+        exit_code=2,
+        problems=2,
+        says=(
+            "pipelines/orders.yaml:4",
+            '"a few"',
+            "0.1%",
+            "pipelines/orders.yaml:5",
+            '"[A-Z"',
+            "unterminated character set",
+        ),
+    ),
+    "missing_column_in_a_referenced_table": Mistake(
+        pipeline=CSV
+        + TYPED
+        + "checks:\n  - {type: references, table: orders, columns: {order_id: oder_id}}\n"
+        + APPEND,
+        exit_code=2,
+        says=("pipelines/orders.yaml:9", '"oder_id"', '"orders"', '"order_id"'),
+    ),
+    "checks_of_a_missing_pipeline": Mistake(
+        pipeline=CSV + APPEND,
+        command="checks order",
+        exit_code=2,
+        says=('"order"', '"orders"'),
+    ),
     "bad_variable": Mistake(
         pipeline=CSV + APPEND,
         command="run orders --var day",

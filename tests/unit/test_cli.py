@@ -35,6 +35,7 @@ COMMANDS = [
     ("runs", "resume"),
     ("runs", "replay"),
     ("runs", "abandon"),
+    ("checks",),
     ("quarantine", "list"),
     ("quarantine", "show"),
     ("quarantine", "replay"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
@@ -26,12 +27,20 @@ def stands_in(
     """
     from pyspark.sql import functions as F
 
-    others = [column(rows, name) for name in columns.values()]
-    found = rows.select(*[other.alias(f"{_KEY}{i}") for i, other in enumerate(others)])
-    for i, name in enumerate(columns):
-        key, own = F.col(f"{_KEY}{i}"), column(frame, name).outer()
-        found = found.filter(key.eqNullSafe(own) if null_equals else key == own)
-    return found.exists()
+    found = _keys(rows, columns.values())
+    pairs = [(F.col(f"{_KEY}{i}"), column(frame, name).outer()) for i, name in enumerate(columns)]
+    equal = [key.eqNullSafe(own) if null_equals else key == own for key, own in pairs]
+    return found.filter(reduce(lambda left, right: left & right, equal)).exists()
+
+
+def _keys(rows: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Columns under names of our own.
+
+    The alias matters: without it Spark finds a name that both sides have behind the projection,
+    and compares the other rows with themselves.
+    """
+    keys = [column(rows, name).alias(f"{_KEY}{i}") for i, name in enumerate(names)]
+    return rows.select(*keys).alias("__deltaworks_keys")
 
 
 def looked_up(
@@ -68,7 +77,8 @@ def standing_rows(
         rows = rows.filter(F.expr(f"NOT coalesce(({replaced}\n), false)"))
     if keys:
         require_columns(frame, keys, where="merge_keys", nested=False)
-        rows = rows.filter(~stands_in(rows, frame, {key: key for key in keys}))
+        pairs = [column(rows, key) == F.col(f"{_KEY}{i}") for i, key in enumerate(keys)]
+        rows = rows.join(_keys(frame, keys), pairs, "left_anti")
     return rows
 
 
