@@ -229,7 +229,10 @@ def test_a_transform_may_be_any_native_one(tmp_path: Path) -> None:
         ("source.ts > target.ts", MergeOrder("newest", "ts")),
         ("target.ts <= source.ts", MergeOrder("newest", "ts")),
         ("SOURCE.n < target.N", MergeOrder("oldest", "n")),
-        ("(source.ok = true) AND (source.`my ts` >= target.`my ts`)", MergeOrder("newest", "my ts")),
+        (
+            "(source.ok = true) AND (source.`my ts` >= target.`my ts`)",
+            MergeOrder("newest", "my ts"),
+        ),
         ("source.a > target.a OR source.b > target.b", None),
         ("source.a > target.b", None),
         ("source.a > 5", None),
@@ -627,7 +630,9 @@ def test_convert_reports_every_problem_and_prints_nothing(desk: Workbench) -> No
 
 # ------------------------------------------------------------------ classic and native are equal
 
-names = st.text(min_size=1, max_size=8).filter(lambda text: text.strip() == text and "$" not in text)
+names = st.text(min_size=1, max_size=8).filter(
+    lambda text: text.strip() == text and "$" not in text
+)
 words = st.sampled_from(["id", "day", "country", "amount"])
 flags = st.sampled_from(["true", "false", "True", "FALSE", True, False])
 paths = st.one_of(names, st.just("data/${var:day}/x"), st.just("1_000"), st.just("no"))
