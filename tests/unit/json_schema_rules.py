@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 TYPES = {
@@ -16,7 +16,7 @@ TYPES = {
     "null": type(None),
 }
 ABOUT = {"$schema", "title", "description", "default", "definitions", "markdownEnumDescriptions"}
-NUMBERS = {
+NUMBERS: dict[str, Callable[[float, float], bool]] = {
     "minimum": lambda value, bound: value >= bound,
     "maximum": lambda value, bound: value <= bound,
     "exclusiveMinimum": lambda value, bound: value > bound,
@@ -51,7 +51,7 @@ def words(schema: Any) -> set[str]:
 
 def _is(value: Any, name: str) -> bool:
     is_flag = isinstance(value, bool)
-    return isinstance(value, TYPES[name]) and (not is_flag or name == "boolean")  # type: ignore[arg-type]
+    return isinstance(value, TYPES[name]) and (not is_flag or name == "boolean")
 
 
 def _broken(rule: dict[str, Any], value: Any, root: dict[str, Any], at: str) -> Iterator[str]:

@@ -49,7 +49,7 @@ def _arranged(value: Any, *, within: bool = True) -> Any:
     return arranged
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str) -> Any:
     """A text, told how to stand: as lines, with escapes, or as YAML likes it."""
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
