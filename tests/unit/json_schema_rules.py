@@ -25,7 +25,7 @@ NUMBERS: dict[str, Callable[[float, float], bool]] = {
 RULES = {
     *("$ref", "type", "enum", "const", "pattern", "minLength", "anyOf", "allOf"),
     *("if", "then", "else", "properties", "required", "additionalProperties", "minProperties"),
-    *("items", "minItems", "propertyNames", *NUMBERS),
+    *("items", "minItems", "maxItems", "propertyNames", *NUMBERS),
 }
 
 
@@ -70,10 +70,12 @@ def _broken(rule: dict[str, Any], value: Any, root: dict[str, Any], at: str) -> 
     if isinstance(value, dict):
         yield from _broken_map(rule, value, root, at)
     if isinstance(value, list):
-        if len(value) < rule.get("minItems", 0):
-            yield f"{at}: minItems"
+        if not rule.get("minItems", 0) <= len(value) <= rule.get("maxItems", len(value)):
+            yield f"{at}: minItems or maxItems"
+        items = rule.get("items", {})
         for i, item in enumerate(value):
-            yield from _broken(rule.get("items", {}), item, root, f"{at}[{i}]")
+            one = items if isinstance(items, dict) else (items[i] if i < len(items) else {})
+            yield from _broken(one, item, root, f"{at}[{i}]")
 
 
 def _broken_plain(rule: dict[str, Any], value: Any, at: str) -> Iterator[str]:

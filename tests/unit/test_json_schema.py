@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from deltaworks.config.files import parse_document
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
-from deltaworks.pipeline.json_schema import DRAFT, pipeline_schema, project_schema
+from deltaworks.pipeline.json_schema import DRAFT, _model, pipeline_schema, project_schema
 from tests.unit.json_schema_rules import ABOUT, RULES, violations, words
 from tests.workbench import Workbench, run_cli
 
@@ -106,6 +107,16 @@ BAD: dict[str, Any] = {
     "nested": {"load": {**BASE["load"], "duplicates": {"keep": "latest", "by": "a"}}},
     "nested key": {"load": {**BASE["load"], "duplicates": {"keep": "newest", "bye": "a"}}},
 }
+
+
+def test_a_list_of_fixed_length_is_said_as_the_draft_says_it() -> None:
+    class Pair(BaseModel):
+        bounds: tuple[int, str]
+
+    schema, _ = _model(Pair, "")
+    assert violations(schema, {"bounds": [1, "a"]}) == []
+    for wrong in ([1], [1, "a", 2], ["a", "a"], [1, 2]):
+        assert violations(schema, {"bounds": wrong}) != []
 
 
 @pytest.mark.parametrize("change", GOOD.values(), ids=GOOD)
