@@ -1,4 +1,4 @@
-"""Write the options of every plug-in into docs/pipeline-files.md, from the plug-ins themselves."""
+"""Write what the code knows into the pages: every plug-in's options, every classic spelling."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from pydantic import BaseModel
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
 from deltaworks.contracts.tolerance import Tolerance
+from deltaworks.pipeline.spellings import FILES, PARAMETERS, SYSTEMS, native_place
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "pipeline-files.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PAGE = DOCS / "pipeline-files.md"
+CLASSIC_PAGE = DOCS / "classic.md"
+_SPELLINGS = re.compile(r"(?<=<!-- spellings -->\n).*(?=<!-- /spellings -->)", re.DOTALL)
+_SHAPES = {"names": "names", "flag": "flag", "number": "number", "json": "list of maps"}
 _SECTION = re.compile(r"(?<=<!-- reference -->\n).*(?=<!-- /reference -->)", re.DOTALL)
 _SINGLE = ("number", "text", "true or false")
 """What an option may be that takes several kinds of values; a whole number is a number."""
@@ -44,6 +49,34 @@ def reference() -> str:
 def with_reference(page: str) -> str:
     """The page with its reference as the plug-ins are now."""
     return _SECTION.sub(lambda _: reference(), page)
+
+
+def with_spellings(page: str) -> str:
+    """The page on classic files with its tables as the code has them."""
+    return _SPELLINGS.sub(lambda _: f"\n{_systems()}\n{_parameters()}\n", page)
+
+
+def _systems() -> str:
+    rows = "| `sourceType`, `sinkType` | native `type` |\n|---|---|\n"
+    for name, type_name in SYSTEMS.items():
+        meant = "what `format` says" if type_name == FILES else f"`{type_name}`"
+        rows += f"| `{name}` | {meant} |\n"
+    return rows
+
+
+def _parameters() -> str:
+    """A row for each parameter, and the plug-ins that have it."""
+    owners: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for (kind, type_name), shapes in PARAMETERS.items():
+        for name, shape in shapes.items():
+            value = _SHAPES.get(shape, "text")
+            owners.setdefault((name, value), {}).setdefault(kind, []).append(type_name)
+    rows = "| parameter | value | native option | of |\n|---|---|---|---|\n"
+    for (name, value), kinds in owners.items():
+        of = "; ".join(f"{kind} {', '.join(types)}" for kind, types in kinds.items())
+        place = ".".join(native_place(name))
+        rows += f"| `{name}` | {value} | `{place}` | {of} |\n"
+    return rows + "| `kafka.*` | text | `options` | source kafka; sink kafka |\n"
 
 
 def _example(plugin: type[Plugin]) -> str:
@@ -104,4 +137,5 @@ def _nested(annotation: Any) -> type[BaseModel] | None:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_reference(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, filled in ((PAGE, with_reference), (CLASSIC_PAGE, with_spellings)):
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.source_tree import ROOT
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "delta", "deltalake", "pandas", "numpy", "ibis", "duckdb")
@@ -15,10 +17,10 @@ REPORT = f"""
 import sys
 print("loaded:", *sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
 """
-VALIDATE = """
+COMMAND = """
 import sys
 from deltaworks.cli.app import main
-sys.argv = ["deltaworks", "validate", "--project", sys.argv[1]]
+sys.argv[0] = "deltaworks"
 try:
     code = main()
 except SystemExit as stop:
@@ -55,6 +57,18 @@ def test_importing_deltaworks_loads_nothing_heavy() -> None:
 def test_validate_loads_nothing_heavy(tmp_path: Path) -> None:
     project = tmp_path / "shop"
     shutil.copytree(ROOT / "examples" / "orders", project)
-    done = run_python(VALIDATE + REPORT + "sys.exit(code)", str(project))
+    done = run_python(COMMAND + REPORT + "sys.exit(code)", "validate", "--project", str(project))
+    assert loaded(done) == []
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("schema",), ("convert", "tests/pipelines/classic/kafka_upsert.json")],
+    ids=" ".join,
+)
+def test_what_is_about_files_alone_loads_nothing_heavy(arguments: tuple[str, ...]) -> None:
+    words = [str(ROOT / word) if "/" in word else word for word in arguments]
+    done = run_python(COMMAND + REPORT + "sys.exit(code)", *words)
     assert loaded(done) == []
     assert done.returncode == 0, done.stdout + done.stderr

@@ -14,11 +14,18 @@ import pytest
 from deltaworks import errors
 from deltaworks.config.project import load_project
 from tests.workbench import run_cli
-from tools.reference import PAGE, with_reference
+from tools.reference import CLASSIC_PAGE, PAGE, with_reference, with_spellings
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/cli.md", "docs/pipeline-files.md", "docs/errors.md", "ARCHITECTURE.md")
+PAGES = (
+    "README.md",
+    "docs/cli.md",
+    "docs/pipeline-files.md",
+    "docs/classic.md",
+    "docs/errors.md",
+    "ARCHITECTURE.md",
+)
 FENCE = re.compile(
     r"(?P<mark><!-- not run here: [^>]+ -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -87,7 +94,7 @@ def run_python(example: Example) -> None:
 
 
 def test_every_block_is_of_a_language_the_tests_know() -> None:
-    known = {"bash", "yaml", "python", "text"}
+    known = {"bash", "yaml", "json", "python", "text"}
     found = [example for page in PAGES for example in examples(page)]
     assert [f"{e.page}:{e.line}" for e in found if e.language not in known] == []
     skipped = [line for e in found if e.skipped for line in e.text.splitlines()]
@@ -136,6 +143,19 @@ def test_every_file_of_the_page_on_files_is_valid(tmp_path: Path) -> None:
 def test_the_options_on_the_page_are_the_plugins_own() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_reference(page), "run: .venv/bin/python tools/reference.py"
+
+
+def test_the_spellings_on_the_classic_page_are_the_codes_own() -> None:
+    page = CLASSIC_PAGE.read_text(encoding="utf-8")
+    assert page == with_spellings(page), "run: .venv/bin/python tools/reference.py"
+
+
+def test_the_classic_example_becomes_the_native_one_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "orders_by_day.json"
+    file.write_text(of_language("docs/classic.md", "json")[0].text, encoding="utf-8")
+    assert run_cli("validate", str(file)).code == 0
+    shown = of_language("docs/classic.md", "yaml")[0].text.partition("\n")[2]
+    assert run_cli("convert", str(file)).stdout == shown
 
 
 def error_classes() -> list[type[errors.DeltaworksError]]:

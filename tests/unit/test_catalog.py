@@ -30,6 +30,19 @@ def test_a_pipeline_is_found_by_its_name_and_not_its_files(desk: Workbench) -> N
     assert caught.value.hint == 'did you mean "orders"?'
 
 
+def test_the_project_file_says_which_files_are_pipelines(desk: Workbench) -> None:
+    for name in ("a.yaml", "b.yml", "c.json", "d.txt", "e.yaml"):
+        desk.write(f"pipelines/{name}", "pipeline: p\n")
+
+    def found(setting: str) -> list[str]:
+        desk.write("deltaworks.yaml", f"project: shop\nwarehouse: w\n{setting}")
+        return [path.name for path in pipeline_files(load_project(desk.root, environ={}))]
+
+    assert found("") == ["a.yaml", "b.yml", "c.json", "e.yaml"]
+    assert found("pipelines: pipelines/*.yaml\n") == ["a.yaml", "e.yaml"]
+    assert found('pipelines: "pipelines/{a,d}.{yaml,txt}"\n') == ["a.yaml", "d.txt"]
+
+
 def test_a_broken_neighbour_does_not_hide_a_good_file(desk: Workbench) -> None:
     desk.pipeline("orders", sink("t"))
     desk.write("pipelines/broken.yaml", "pipeline: [\n")

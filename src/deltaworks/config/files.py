@@ -18,6 +18,7 @@ from deltaworks.suggest import did_you_mean
 
 Where = tuple[str | int, ...]
 _MOST_NODES = 100_000
+_DEEPEST = 200
 _SAID = re.compile(r'(?<=")\w+(?=")|\b\w+(?= ")')  # "merge_keys", and the mode in: mode "upsert"
 
 
@@ -135,6 +136,8 @@ def _parse_json(text: str, path: Path) -> Document:
 
     def note(where: Where, line: int) -> None:
         lines.setdefault(where, line)
+        if len(where) > _DEEPEST:
+            raise _broken(path, line, "it is nested too deeply", language="JSON")
         if len(lines) > _MOST_NODES:
             raise _too_many(path, line)
 

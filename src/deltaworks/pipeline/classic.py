@@ -19,6 +19,7 @@ from deltaworks.pipeline.spec import ONLY_SOURCE
 from deltaworks.pipeline.spellings import (
     FILES,
     FORMATS,
+    HINTS,
     MODES,
     OPTIONS,
     PARAMETERS,
@@ -195,12 +196,10 @@ class _Translator:
             return ""
         if found == FILES:
             return self._format(kind, params)
-        if found == "delta":
-            if str(params.get("format", "delta")).lower() != "delta":
-                message = f'"format" is always "delta" where "{type_key}" is "{system}"'
-                self.problem((section, _PARAMS, "format"), "wrong_value", message, "leave it out")
-            return self._feed(kind, params)
-        return found
+        if found in FORMATS and str(params.get("format") or found).lower() != found:
+            message = f'"format" is always "{found}" where "{type_key}" is "{system}"'
+            self.problem((section, _PARAMS, "format"), "wrong_value", message, "leave it out")
+        return self._feed(kind, params) if found == "delta" else found
 
     def _format(self, kind: str, params: Mapping[str, Any]) -> str:
         section, _ = _ENDS[kind]
@@ -278,8 +277,8 @@ class _Translator:
             self.problem(where, "wrong_value", f'"{name}": {wrong.message}', wrong.hint)
             return
         place = native_place(name)
-        if place == ("compression",) and not takes(piece.kind, piece.type_name, "compression"):
-            place = ("options", "compression")  # a reader sees by itself, and takes the word
+        if name in HINTS and not takes(piece.kind, piece.type_name, name):
+            place = ("options", name)  # Spark leaves alone what a format has no use for
         if place == ("aggregations",):
             ready = _figures(ready)
         self._put(piece, place, ready, where)

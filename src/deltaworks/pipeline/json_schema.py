@@ -20,6 +20,7 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 _DEFINITIONS = "#/definitions/"
 _INTERPOLATED: Schema = {"type": "string", "pattern": r"\$\{"}
+_OLDER = {"prefixItems": "items"}  # what a later draft calls it
 _NOT_TEXT = ("boolean", "integer", "number")
 
 
@@ -135,7 +136,9 @@ def _for_files(value: Any, prefix: str) -> Any:
         more = {key: item for key, item in value.items() if key not in ("$ref", "default")}
         return {"allOf": [_ref(f"{prefix}{name}")], **more} if more else _ref(f"{prefix}{name}")
     result = {
-        key: _each(item, prefix) if key in ("properties", "$defs") else _for_files(item, prefix)
+        _OLDER.get(str(key), str(key)): (
+            _each(item, prefix) if key in ("properties", "$defs") else _for_files(item, prefix)
+        )
         for key, item in value.items()
         if not (key == "title" and isinstance(item, str))
     }

@@ -34,20 +34,28 @@ def _dumped(part: Mapping[str, Any]) -> str:
 def _arranged(value: Any, *, within: bool = True) -> Any:
     """The value, told which of its lists and maps fit within a line."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq
-    from ruamel.yaml.scalarstring import LiteralScalarString
 
     if isinstance(value, str):
-        return LiteralScalarString(value) if _fits_block(value) else value
+        return _quoted(value)
     if not isinstance(value, dict | list):
         return value
     short = within and _is_short(value)
+    arranged: CommentedMap | CommentedSeq
     if isinstance(value, list):
-        listed = CommentedSeq(value if short else [_arranged(item) for item in value])
-        (listed.fa.set_flow_style if short else listed.fa.set_block_style)()
-        return listed
-    mapped = CommentedMap(value if short else {k: _arranged(item) for k, item in value.items()})
-    (mapped.fa.set_flow_style if short else mapped.fa.set_block_style)()
-    return mapped
+        arranged = CommentedSeq([_arranged(item) for item in value])
+    else:
+        arranged = CommentedMap({_quoted(key): _arranged(item) for key, item in value.items()})
+    (arranged.fa.set_flow_style if short else arranged.fa.set_block_style)()
+    return arranged
+
+
+def _quoted(text: str) -> Any:
+    """A text, told how to stand: as lines, with escapes, or as YAML likes it."""
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
+
+    if _fits_block(text):
+        return LiteralScalarString(text)
+    return text if text.isprintable() else DoubleQuotedScalarString(text)
 
 
 def _is_short(value: Any) -> bool:

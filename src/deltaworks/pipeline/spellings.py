@@ -22,6 +22,8 @@ FORMATS = ("csv", "json", "parquet", "avro", "orc", "text", "delta")
 MODES = {"append": "Append", "overwrite": "Overwrite", "upsert": "Upsert"}
 PLACES = ("path", "query", "table")
 """What may stand beside `connectionParams`, and then wins."""
+HINTS = ("header", "delimiter", "compression")
+"""What any files may be said to have, whether or not their format knows of it."""
 OPTIONS = "kafka."
 """Parameters that begin so are options of the client, under their own names."""
 
@@ -120,6 +122,8 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 
 _EXPECTED = {
     ("source", "schema"): ("json", "avro", "kafka"),
+    ("sink", "header"): ("csv",),
+    ("sink", "delimiter"): ("csv",),
     ("sink", "compression"): FORMATS,
     ("sink", "mode"): (*FORMATS, "postgres", "mysql", "jdbc"),
 }
