@@ -284,3 +284,34 @@ def test_a_value_that_fits_is_kept_exactly(jvm: SparkSession) -> None:  # noqa: 
         "b": b"x",
         "n": day,
     }
+
+
+def test_a_worker_calls_the_function_with_a_dict_and_tells_which_row_failed(
+    jvm: SparkSession,  # noqa: ARG001 - types are parsed by Spark
+) -> None:
+    from deltaworks.engines.spark.columns import declared_columns
+    from deltaworks.engines.spark.python_rows import RowFunction, UserCode
+
+    def inverse(row: dict[str, Any]) -> dict[str, Any]:
+        return {"n": 1 / row["id"]}
+
+    code = UserCode(name="inverse", step="s", file=__file__, shown_file="shown.py")
+    takes, gives = declared_columns("id int"), declared_columns("n double")
+    call = RowFunction(inverse, code, takes=takes, gives=gives, root="no-such-folder")
+    try:
+        assert call((4,)) == (0.25,)
+        with pytest.raises(ZeroDivisionError) as caught:
+            call((0,))
+    finally:
+        sys.path.remove("no-such-folder")
+    assert (
+        '"message": "step \\"s\\": function inverse failed on row {\\"id\\": 0}'
+        in (caught.value.__notes__[0])
+    )
+    long = RowFunction(
+        inverse, code, takes=declared_columns("id string"), gives=gives, root=sys.path[0]
+    )
+    with pytest.raises(TypeError) as too_long:
+        long(("x" * 999,))
+    assert "..." in too_long.value.__notes__[0]
+    assert len(too_long.value.__notes__[0]) < 700
