@@ -8,13 +8,17 @@ import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from deltaworks import errors
 from deltaworks.config.project import load_project
-from tests.workbench import run_cli
+from tests.workbench import Workbench, run_cli
 from tools.reference import CLASSIC_PAGE, PAGE, with_reference, with_spellings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,6 +142,33 @@ def test_every_file_of_the_page_on_files_is_valid(tmp_path: Path) -> None:
     assert load_project(tmp_path, environ={}, profile="big").engine.master == "local[8]"
     answer = run_cli("validate", "--project", str(tmp_path))
     assert (answer.code, answer.stderr) == (0, "")
+
+
+def test_the_steps_of_the_page_run(jvm: SparkSession, bench: Workbench) -> None:
+    page = PAGE.relative_to(ROOT).as_posix()
+    for example in of_language(page, "yaml"):
+        if re.match(r"# pipelines/(order_lines|sales_by_month)\.yaml", example.text):
+            write_file(example, bench.root)
+    bench.write("transforms/cleaning.py", of_language(page, "python")[0].text)
+    lines = "array(named_struct('sku', 'a', 'amount', 2D, 'discount', cast(null as int)))"
+    shop = (
+        f"SELECT 1 AS order_id, 7 AS customer_id, timestamp'2026-01-01' AS updated_at, {lines} "
+        "AS lines, named_struct('zip', '9000', 'country', cast(null as string)) AS address"
+    )
+    jvm.sql(shop).write.parquet(str(bench.root / "inbox/shops"))
+    jvm.sql(f"SELECT *, true AS online FROM ({shop.replace('01-01', '01-02')})").write.parquet(
+        str(bench.root / "inbox/web")
+    )
+    orders = "SELECT * FROM VALUES ('NL', 1, 5D), ('NL', 9, 6D), ('DE', 2, null) AS t"
+    jvm.sql(f"{orders}(country, month, amount)").write.format("delta").save(
+        str(bench.table("orders"))
+    )
+    assert bench.run("order_lines")["batches"][0]["rows_dropped"] == 1
+    (line,) = bench.rows("order_lines")
+    assert (line["line_no"], line["sku"], line["last_three"]) == (0, "a", 2.0)
+    assert line["address"] == {"postcode": "9000", "country": "NL"}
+    bench.run("sales_by_month")
+    assert bench.rows("sales_by_month") == [{"country": "NL", "1": 5.0, "2": None, "3": None}]
 
 
 def test_the_options_on_the_page_are_the_plugins_own() -> None:

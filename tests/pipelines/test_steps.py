@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import ValidationError
 
-from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.registry import find_plugin
 from deltaworks.errors import SpecError
+from tests.pipelines.applying import PEOPLE, Bench, step
 from tests.workbench import Workbench
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-PEOPLE = "SELECT * FROM VALUES (1, 'ann', 2.5D), (2, 'bob', null), (3, 'bob', 1D) AS t(id, name, n)"
-
-
-def step(type_name: str, **options: Any) -> Any:
-    plugin = find_plugin("transform", type_name)
-    assert plugin is not None
-    return plugin.model_validate(options)
-
-
-class Bench:
-    """Applies steps to the people above."""
-
-    def __init__(self, spark: SparkSession, root: Path) -> None:
-        self.spark = spark
-        now = datetime(2026, 1, 1, tzinfo=UTC)
-        self.context = RunContext(
-            site=Site(root=root, warehouse=str(root)), spark=spark, run_id="r", now=now
-        )
-
-    def frame(
-        self, source: str = PEOPLE, others: dict[str, str] | None = None, /, **step_: Any
-    ) -> DataFrame:
-        named = {name: self.spark.sql(text) for name, text in (others or {}).items()}
-        made = step(step_.pop("type"), **step_)
-        assert made.problems() == ()
-        result: DataFrame = made.apply(self.context, self.spark.sql(source), named)
-        return result
-
-    def rows(self, *arguments: Any, **step_: Any) -> list[tuple[Any, ...]]:
-        collected = self.frame(*arguments, **step_).collect()
-        return sorted((tuple(row) for row in collected), key=repr)
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture

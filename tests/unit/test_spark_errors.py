@@ -14,12 +14,14 @@ from deltaworks.engines.spark.errors import (
     translate,
 )
 from deltaworks.errors import (
+    BatchKeyError,
     CommitConflict,
     ConstraintViolated,
     DamagedTable,
     DeltaworksError,
     EngineError,
     InputError,
+    RunError,
     SchemaMismatch,
     SpecError,
     StorageError,
@@ -39,6 +41,30 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             {"objectName": "`contry`", "proposal": "`country`, `id`"},
             SpecError,
             'column "contry" does not exist',
+        ),
+        (
+            "FIELD_NOT_FOUND",
+            {"fieldName": "`ctiy`", "fields": "`city`, `zip`"},
+            SpecError,
+            'field "ctiy" does not exist',
+        ),
+        (
+            "UNSUPPORTED_DATATYPE",
+            {"typeName": '"DECMAL(9,2)"'},
+            SpecError,
+            'there is no type "decmal(9,2)"',
+        ),
+        (
+            "USER_RAISED_EXCEPTION",
+            {"errorMessage": "too old"},
+            InputError,
+            "a row was refused by an expression: too old",
+        ),
+        (
+            "PYTHON_EXCEPTION",
+            {"traceback": 'Traceback:\n  File "/p/clean.py", line 3, in f\nValueError: x\n'},
+            RunError,
+            "Python code failed: ValueError: x",
         ),
         (
             "UNRESOLVED_ROUTINE",
@@ -95,6 +121,33 @@ def test_a_condition_becomes_an_error_of_ours(
 ) -> None:
     error = _BY_CONDITION[condition](Cause(condition, parameters, message=SPARKS))
     assert (type(error), error.message) == (kind, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "proposal", "hint"),
+    [
+        ("`contry`", "`country`, `id`", 'did you mean "country"?'),
+        ("`adress`.`postal code`", "`address`, `id`", 'did you mean "address"?'),
+        ("`i`.`contry`", "`i`.`country`, `i`.`id`", 'did you mean "i.country"?'),
+        ("`a,c`", "`a,b`, `zzz`", 'did you mean "a,b"?'),
+    ],
+)
+def test_the_right_column_is_proposed(name: str, proposal: str, hint: str) -> None:
+    parameters = {"objectName": name, "proposal": proposal}
+    condition = "UNRESOLVED_COLUMN.WITH_SUGGESTION"
+    assert _BY_CONDITION[condition](Cause(condition, parameters)).hint == hint
+
+
+def test_a_note_inside_an_error_is_the_error() -> None:
+    note = '{"kind": "keys", "step": "one", "message": "two rows", "hint": "choose"}'
+    found = translate(ValueError(f"task failed: deltaworks-note {note} SQLSTATE: P0001 {{}}"))
+    assert (type(found), found.message, found.hint) == (BatchKeyError, "two rows", "choose")
+    assert found.context["raised_by"] == "one"
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"kind": "keys"}', '"x"'])
+def test_a_value_that_looks_like_a_note_is_none(text: str) -> None:
+    assert type(translate(ValueError(f"bad value deltaworks-note {text}"))) is EngineError
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,16 @@ def require_single(frame: DataFrame, name: str, *, where: str) -> Place:
     if found is None:
         raise missing_column(name, column_names(frame.schema), where=where)
     if not found.is_plain:
-        raise SpecError(
-            f'{where} names "{name}", which lies inside an array or a map',
-            hint=f"make rows of it first: {{type: explode, column: {found.path[0]}}}",
-            context={"column": name},
-        )
+        raise _many(name, found, where=where)
     return found
+
+
+def _many(name: str, place: Place, *, where: str) -> SpecError:
+    return SpecError(
+        f'{where} names "{name}", which lies inside an array or a map',
+        hint=f"make rows of it first: {{type: explode, column: {place.path[0]}}}",
+        context={"column": name},
+    )
 
 
 def changed(frame: DataFrame, changes: Sequence[tuple[Place, Change]]) -> DataFrame:
@@ -62,7 +66,7 @@ def with_value(frame: DataFrame, name: str, value: Column) -> DataFrame:
             return frame.withColumn(name, value)
         found = Place(path=(*parent.path, last), kind=parent.kind)
     if not found.is_plain:
-        return frame.withColumn(name, value)
+        raise _many(name, found, where="derive")
     return changed(frame, [(found, lambda _: value)])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltaworks.errors import BatchKeyError, DeltaworksError, RunError
 
@@ -39,9 +39,19 @@ def noted(texts: Iterable[str]) -> DeltaworksError | None:
     """The error that a note among these texts asks for; None when there is no note."""
     for text in texts:
         _, mark, rest = text.partition(MARK)
-        if mark:
-            note, _ = json.JSONDecoder().raw_decode(rest)
+        note = _read(rest) if mark else {}
+        if note:
             error = _KINDS[note["kind"]](note["message"], hint=note["hint"])
             error.context["raised_by"] = note["step"]
             return error.at(note.get("file", ""), note.get("line", 0))
     return None
+
+
+def _read(text: str) -> dict[str, Any]:
+    """The note a text begins with; empty when a value of the data only looks like one."""
+    try:
+        note, _ = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return {}
+    is_note = isinstance(note, dict) and note.keys() >= {"kind", "step", "message", "hint"}
+    return note if is_note and note["kind"] in _KINDS else {}

@@ -180,10 +180,12 @@ def _own_modules(root: Path) -> dict[str, ModuleType]:
     inner = [entry for entry in installed if entry != root and entry.is_relative_to(root)]
     found = {}
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file is None:
+        # a folder without __init__.py has no file of its own, only a place
+        places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
+        place = next((place for place in places if place), None)
+        if place is None:
             continue
-        path = Path(file).resolve()
+        path = Path(place).resolve()
         if path.is_relative_to(root) and not any(path.is_relative_to(entry) for entry in inner):
             found[name] = module
     return found

@@ -61,7 +61,7 @@ class UserCode:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if isinstance(error, Exception) and not getattr(error, "__notes__", ()):
+        if isinstance(error, Exception):
             error.add_note(MARK + json.dumps(self._note(error, trace)))
 
     def _note(self, error: Exception, trace: TracebackType | None) -> dict[str, Any]:
