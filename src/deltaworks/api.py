@@ -23,7 +23,7 @@ from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.errors import ConfigError, Problem, SpecError
-from deltaworks.model.results import PlanResult, RunResult
+from deltaworks.model.results import PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import QUARANTINE_SUFFIX, is_url, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
@@ -148,6 +148,21 @@ class Project:
         plan = self._plan(target, variables)
         explain = explain_offline if offline else explain_plan
         return explain(plan, self._workplace())
+
+    def preview(
+        self,
+        target: str | Pipeline,
+        *,
+        step: str = "",
+        limit: int = 20,
+        full: bool = False,
+        variables: Variables | None = None,
+    ) -> PreviewResult:
+        """The first rows of a source, a transform, or what a check or sink gets; no writing."""
+        from deltaworks.runtime.preview import preview_plan
+
+        plan = self._plan(target, variables)
+        return preview_plan(plan, self._workplace(), step=step, limit=limit, full=full)
 
     def run(
         self,

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from deltaworks.cli import doctor, init, jars, plan, quarantine, run, runs, table, validate
+from deltaworks.cli import (
+    doctor,
+    init,
+    jars,
+    plan,
+    preview,
+    quarantine,
+    run,
+    runs,
+    table,
+    validate,
+)
 from deltaworks.cli.output import error_line, print_error, print_json
 from deltaworks.errors import EXIT_INTERRUPTED, EXIT_SPEC, ConfigError
 from deltaworks.model.results import error_document
@@ -44,6 +55,7 @@ app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
+app.command("preview")(preview.preview)
 app.command("run")(run.run)
 app.add_typer(runs.app, name="runs")
 app.add_typer(quarantine.app, name="quarantine")

@@ -245,3 +245,36 @@ class PlanResult:
             "outputs": [output.to_json() for output in self.outputs],
             "notes": list(self.notes),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewResult:
+    """Rows of one step, as the next batch would have them; nothing was written to find out."""
+
+    pipeline: str
+    step: str
+    kind: str
+    columns: tuple[dict[str, Any], ...] = ()
+    """Name, type and nullability of each column."""
+    rows: tuple[dict[str, Any], ...] = ()
+    """Plain values by column; times and decimals are text."""
+    more: bool = False
+    """Whether there are rows beyond those shown."""
+    rows_quarantined: int | None = None
+    """Rows set aside on the way to the step and in it; None when nothing was read."""
+    checks: tuple[CheckResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "contract": CONTRACT,
+            "pipeline": self.pipeline,
+            "step": self.step,
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "rows": list(self.rows),
+            "more": self.more,
+            "rows_quarantined": self.rows_quarantined,
+            "checks": [check.to_json() for check in self.checks],
+            "notes": list(self.notes),
+        }
