@@ -27,6 +27,8 @@ COMMANDS = [
     ("doctor",),
     ("validate",),
     ("plan",),
+    ("preview",),
+    ("test",),
     ("run",),
     ("runs", "list"),
     ("runs", "show"),
@@ -172,7 +174,12 @@ def test_init_writes_a_project_that_validates(tmp_path: Path) -> None:
     answer = run_cli("init", str(folder))
     assert answer.code == 0
     files = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
-    assert files == ["data/orders_2026-01-01.csv", "deltaworks.yaml", "pipelines/orders.yaml"]
+    assert files == [
+        "data/orders_2026-01-01.csv",
+        "deltaworks.yaml",
+        "pipelines/orders.yaml",
+        "tests/orders.yaml",
+    ]
     checked = run_cli("validate", "--project", str(folder))
     assert (checked.code, checked.stdout) == (0, "1 pipeline ok\n")
 

@@ -40,6 +40,7 @@ def child(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
         (["validate", "orders", "st"], ["stock"]),
         (["runs", "list", "--pipeline", "st"], ["stock"]),
         (["quarantine", "show", "st"], ["stock"]),
+        (["test", "st"], ["stock"]),
     ],
     ids=" ".join,
 )

@@ -17,6 +17,7 @@ from deltaworks.cli import (
     run,
     runs,
     table,
+    test,
     validate,
 )
 from deltaworks.cli.output import error_line, print_error, print_json
@@ -56,6 +57,7 @@ app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
 app.command("preview")(preview.preview)
+app.command("test")(test.run_tests)
 app.command("run")(run.run)
 app.add_typer(runs.app, name="runs")
 app.add_typer(quarantine.app, name="quarantine")

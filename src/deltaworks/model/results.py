@@ -278,3 +278,52 @@ class PreviewResult:
             "checks": [check.to_json() for check in self.checks],
             "notes": list(self.notes),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseFailure:
+    """One thing that a test expected and did not find."""
+
+    what: str
+    """The sink or step it looked at, or what else was expected."""
+    message: str
+    missing: tuple[dict[str, Any], ...] = ()
+    unexpected: tuple[dict[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "message": self.message,
+            "missing": list(self.missing),
+            "unexpected": list(self.unexpected),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseResult:
+    """How one test of a pipeline ended."""
+
+    name: str
+    pipeline: str
+    file: str
+    line: int
+    duration_s: float
+    rows_quarantined: int | None = None
+    failures: tuple[CaseFailure, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was as expected."""
+        return not self.failures
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "pipeline": self.pipeline,
+            "file": self.file,
+            "line": self.line,
+            "passed": self.passed,
+            "duration_s": round(self.duration_s, 3),
+            "rows_quarantined": self.rows_quarantined,
+            "failures": [failure.to_json() for failure in self.failures],
+        }

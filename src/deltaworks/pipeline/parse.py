@@ -17,7 +17,7 @@ from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.suggest import did_you_mean
 
-KEYS = ("pipeline", "description", "extract", "transform", "checks", "load")
+KEYS = ("pipeline", "description", "extract", "transform", "checks", "load", "audit_columns")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_\-]*")
 
 
@@ -56,6 +56,7 @@ class _Parser:
         transform = self._plugins("transform", "transform", value)
         checks = self._plugins("checks", "check", value)
         load = self._load(value)
+        audit_columns = self._audit_columns(value)
         if self.problems:
             return None
         origin = Origin(self.document.shown, self.document.lines)
@@ -66,6 +67,7 @@ class _Parser:
             checks=tuple(checks),
             load=tuple(load),
             description=str(value.get("description") or ""),
+            audit_columns=audit_columns,
             origin=origin,
         )
 
@@ -81,6 +83,13 @@ class _Parser:
                 'letters, digits, "_" and "-"',
             )
         return str(name)
+
+    def _audit_columns(self, value: dict[str, Any]) -> bool:
+        wanted = value.get("audit_columns", False)
+        if not isinstance(wanted, bool):
+            message = '"audit_columns" must be true or false'
+            self.problem(("audit_columns",), "wrong_value", message)
+        return bool(wanted)
 
     def _extract(self, value: dict[str, Any]) -> dict[str, Any]:
         sources = value.get("extract")
