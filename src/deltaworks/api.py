@@ -23,7 +23,7 @@ from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.errors import ConfigError, Problem, SpecError
-from deltaworks.model.results import PlanResult, RunResult
+from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import QUARANTINE_SUFFIX, is_url, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
@@ -165,6 +165,21 @@ class Project:
         explain = explain_offline if offline else explain_plan
         return explain(plan, self._workplace())
 
+    def preview(
+        self,
+        target: str | Pipeline,
+        *,
+        step: str = "",
+        limit: int = 20,
+        full: bool = False,
+        variables: Variables | None = None,
+    ) -> PreviewResult:
+        """The first rows of a source, a transform, or what a check or sink gets; no writing."""
+        from deltaworks.runtime.preview import preview_plan
+
+        plan = self._plan(target, variables)
+        return preview_plan(plan, self._workplace(), step=step, limit=limit, full=full)
+
     def run(
         self,
         target: str | Pipeline,
@@ -235,6 +250,22 @@ class Project:
             )
 
         return run_jobs([job(plan) for plan in plans], at_once=parallel)
+
+    def test(self, *targets: str, variables: Variables | None = None) -> tuple[CaseResult, ...]:
+        """Run the tests of `tests/*.yaml`, or those that files and names choose.
+
+        A test never touches the project's tables; each has a warehouse that is thrown away.
+        """
+        from deltaworks.pipeline.cases import chosen_cases
+        from deltaworks.runtime.testing import run_case
+
+        results = []
+        for placed in chosen_cases(self.config.root, targets):
+            self._notify(f"{placed.pipeline}: test {placed.case.name}")
+            own = {**(variables or {}), **placed.case.vars}
+            plan = self._plan(placed.pipeline, own)
+            results.append(run_case(placed, plan, self._workplace()))
+        return tuple(results)
 
     def resume(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
         """Finish the batch that a run left unfinished, and do nothing else."""

@@ -134,7 +134,10 @@ def test_the_readmes_pipeline_is_the_one_init_writes(tmp_path: Path) -> None:
     assert re.sub(r" +# .*", "", shown) == written
 
 
-def test_every_file_of_the_page_on_files_is_valid(tmp_path: Path) -> None:
+def test_every_file_of_the_page_on_files_is_valid(
+    bench: object,  # noqa: ARG001 - the JVM must be up
+    tmp_path: Path,
+) -> None:
     for example in of_language(PAGE.relative_to(ROOT).as_posix(), "yaml"):
         write_file(example, tmp_path)
     config = load_project(tmp_path, environ={})
@@ -142,6 +145,8 @@ def test_every_file_of_the_page_on_files_is_valid(tmp_path: Path) -> None:
     assert load_project(tmp_path, environ={}, profile="big").engine.master == "local[8]"
     answer = run_cli("validate", "--project", str(tmp_path))
     assert (answer.code, answer.stderr) == (0, "")
+    tested = run_cli("test", "--project", str(tmp_path), "--quiet")
+    assert tested.code == 0, tested.stdout + tested.stderr
 
 
 def test_the_steps_of_the_page_run(jvm: SparkSession, bench: Workbench) -> None:

@@ -1,4 +1,4 @@
-"""Several pipelines at once: in order, apart from each other, stopped cleanly (P3)."""
+"""Several pipelines at once: in order, apart from each other, stopped cleanly."""
 
 from __future__ import annotations
 

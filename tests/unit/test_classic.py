@@ -145,7 +145,7 @@ def test_every_delta_parameter_has_its_native_field(tmp_path: Path) -> None:
         "optimize_write": True,
         "auto_compact": True,
         "properties": {"delta.dataSkippingNumIndexedCols": "5"},
-        "after_load": {"zorder_by": ["a"]},
+        "after_load": {"z_order": ["a"]},
     }
 
 

@@ -27,6 +27,8 @@ COMMANDS = [
     ("doctor",),
     ("validate",),
     ("plan",),
+    ("preview",),
+    ("test",),
     ("run",),
     ("convert",),
     ("schema",),
@@ -181,6 +183,7 @@ def test_init_writes_a_project_that_validates(tmp_path: Path) -> None:
         "deltaworks.yaml",
         "pipeline.schema.json",
         "pipelines/orders.yaml",
+        "tests/orders.yaml",
     ]
     checked = run_cli("validate", "--project", str(folder))
     assert (checked.code, checked.stdout) == (0, "1 pipeline ok\n")

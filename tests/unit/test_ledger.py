@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -171,6 +173,19 @@ def test_two_pipelines_may_write_the_ledger_at_once(tmp_path: Path) -> None:
     two.planned(entry(1), states[1])
     assert ledger(tmp_path, pipeline="one").state().next_batch == 2
     assert ledger(tmp_path, pipeline="two").state().next_batch == 2
+
+
+def test_many_runs_that_begin_at_once_make_one_ledger(tmp_path: Path) -> None:
+    for attempt in range(10):
+        gate = threading.Barrier(8, timeout=20)
+
+        def named(_: int, gate: threading.Barrier = gate, place: int = attempt) -> str:
+            gate.wait()
+            return ledger(tmp_path / str(place)).table.table_id
+
+        with ThreadPoolExecutor(8) as pool:
+            assert len(set(pool.map(named, range(8)))) == 1
+        assert ledger(tmp_path / str(attempt)).table._handle().version() == 0
 
 
 def test_a_writers_name_is_its_ledgers_its_projects_and_its_own(tmp_path: Path) -> None:

@@ -12,7 +12,10 @@ from deltaworks.model.events import RunStarted, StageStarted
 
 def test_several_runs_share_one_line() -> None:
     doing = [_Doing("orders: load orders", 10.0), _Doing("stock: extract source", 12.4)]
-    assert doing_text(doing, 15.0) == "orders: load orders (5 s); stock: extract source (3 s)"
+    both = "orders: load orders (5 s); stock: extract source (3 s)"
+    assert doing_text(doing, 15.0, 0) == both
+    assert doing_text(doing, 15.0, 7) == f"{both}, 7 rows so far"
+    assert doing_text(doing[:1], 15.0, 7) == "orders: load orders (5 s, 7 rows so far)"
 
 
 def tell(progress: Progress, name: str) -> None:

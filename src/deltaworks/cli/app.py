@@ -14,11 +14,13 @@ from deltaworks.cli import (
     init,
     jars,
     plan,
+    preview,
     quarantine,
     run,
     runs,
     schema,
     table,
+    test,
     validate,
 )
 from deltaworks.cli.output import error_line, print_error, print_json
@@ -57,6 +59,8 @@ app.command("init")(init.init)
 app.command("doctor")(doctor.doctor)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)
+app.command("preview")(preview.preview)
+app.command("test")(test.run_tests)
 app.command("run")(run.run)
 app.command("convert")(convert.convert)
 app.command("schema")(schema.schema)

@@ -57,6 +57,23 @@ order_id,customer,amount,updated_at
 2,bob,22.00,2026-01-01 10:05:00
 """
 
+_TEST = """\
+pipeline: orders
+tests:
+  - name: the newest version of an order wins
+    given:
+      - {order_id: 1, customer: ada, amount: 10.5, updated_at: "2026-01-01 09:00:00"}
+      - {order_id: 1, customer: ada, amount: 12.0, updated_at: "2026-01-01 10:00:00"}
+    expect:
+      - {order_id: 1, amount: 12}
+  - name: what is no amount is set aside
+    given:
+      - {order_id: 2, customer: bob, amount: oops, updated_at: "2026-01-01 09:00:00"}
+      - {order_id: 3, customer: cyd, amount: -1, updated_at: "2026-01-01 09:00:00"}
+    expect: []
+    expect_quarantined: 2
+"""
+
 
 def init(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Where the project goes.")] = ".",
@@ -89,6 +106,7 @@ def _files(root: Path) -> dict[str, str]:
         "pipelines/orders.yaml": _PIPELINE,
         "data/orders_2026-01-01.csv": _DATA,
         _SCHEMA: schema_text(pipeline_schema()),
+        "tests/orders.yaml": _TEST,
     }
 
 

@@ -25,6 +25,22 @@ VarOption = Annotated[
 ]
 
 
+def complete_pipeline(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of pipelines that begin so, for the shell; silent when there is no project."""
+    try:
+        folder = Path(str(ctx.params.get("project") or ".")).expanduser()
+        config = load_project(folder.absolute(), environ=os.environ)
+    except DeltaworksError:
+        return []
+    return [name for name in pipeline_names(config) if name.startswith(incomplete)]
+
+
+PipelineArgument = Annotated[
+    str,
+    typer.Argument(metavar="FILE|NAME", help="The pipeline.", autocompletion=complete_pipeline),
+]
+
+
 def project_folder(project: str, target: str | None) -> str:
     """Where to look for the project: where the user says, else at the file, else here."""
     if project == "." and target and is_pipeline_file(target) and Path(target).is_file():
@@ -46,13 +62,3 @@ def parse_pairs(given: list[str] | None, *, option: str, example: str) -> dict[s
             raise ConfigError(f'"{option} {text}" is not NAME=VALUE', hint=example)
         pairs[name] = value
     return pairs
-
-
-def complete_pipeline(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of pipelines that begin so, for the shell; silent when there is no project."""
-    try:
-        folder = Path(str(ctx.params.get("project") or ".")).expanduser()
-        config = load_project(folder.absolute(), environ=os.environ)
-    except DeltaworksError:
-        return []
-    return [name for name in pipeline_names(config) if name.startswith(incomplete)]

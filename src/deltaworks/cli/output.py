@@ -80,9 +80,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     listed = [list(row) for row in rows]
     for i, name in enumerate(columns):
         numeric = all(isinstance(row[i], int | float) or row[i] is None for row in listed)
-        grid.add_column(name, justify="right" if numeric and listed else "left", no_wrap=True)
+        grid.add_column(Text(name), justify="right" if numeric and listed else "left", no_wrap=True)
     for row in listed:
-        grid.add_row(*[cell_text(cell) for cell in row])
+        grid.add_row(*[Text(cell_text(cell)) for cell in row])
     console = stdout()
     if not console.is_terminal:
         console.width = 240

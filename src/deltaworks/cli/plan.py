@@ -11,6 +11,7 @@ from deltaworks.cli.boundary import answering
 from deltaworks.cli.options import (
     DebugOption,
     JsonOption,
+    PipelineArgument,
     ProfileOption,
     ProjectOption,
     QuietOption,
@@ -23,7 +24,7 @@ from deltaworks.cli.progress import Progress
 
 
 def plan(
-    target: Annotated[str, typer.Argument(metavar="FILE|NAME", help="The pipeline.")],
+    target: PipelineArgument,
     offline: Annotated[
         bool, typer.Option("--offline", help="Say only what needs no data and no Spark.")
     ] = False,

@@ -99,16 +99,15 @@ class Progress:
             with self._lock:
                 doing = list(self._doing.values())
             if self._status is not None and doing:
-                self._status.update(f"{doing_text(doing, time.monotonic())}{self._figures()}")
-
-    def _figures(self) -> str:
-        rows = self._rows() if self._rows is not None else 0
-        return f", {rows:,} rows so far" if rows else ""
+                rows = self._rows() if self._rows is not None else 0
+                self._status.update(doing_text(doing, time.monotonic(), rows))
 
 
-def doing_text(doing: Sequence[_Doing], now: float) -> str:
-    """What every run is doing, in one line."""
-    return "; ".join(f"{one.text} ({now - one.since:.0f} s)" for one in doing)
+def doing_text(doing: Sequence[_Doing], now: float, rows: int) -> str:
+    """What every run is doing, in one line; Spark counts rows for all of them together."""
+    shown = f", {rows:,} rows so far" if rows else ""
+    parts = [f"{one.text} ({now - one.since:.0f} s" for one in doing]
+    return f"{'); '.join(parts)}{shown})" if len(parts) == 1 else f"{'); '.join(parts)}){shown}"
 
 
 def event_text(event: Event) -> str:  # noqa: PLR0911 - one line per kind of event

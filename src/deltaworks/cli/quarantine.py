@@ -16,6 +16,7 @@ from deltaworks.cli.options import (
     ProjectOption,
     QuietOption,
     VarOption,
+    complete_pipeline,
     parse_pairs,
 )
 from deltaworks.cli.output import line, print_json, print_table
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Rows that were set aside, and their way back.", no_args_is_help=True)
 
-PipelineArgument = Annotated[str, typer.Argument(metavar="PIPELINE", help="Whose rows.")]
+PipelineArgument = Annotated[
+    str,
+    typer.Argument(metavar="PIPELINE", help="Whose rows.", autocompletion=complete_pipeline),
+]
 BatchOption = Annotated[int | None, typer.Option("--batch", help="Only rows of this batch.")]
 StepOption = Annotated[str, typer.Option("--step", help="Only rows that left at this step.")]
 RuleOption = Annotated[str, typer.Option("--rule", help="Only rows that this rule refused.")]
@@ -44,7 +48,12 @@ def _choice(batch: int | None, step: str, rule: str) -> Choice:
 @app.command("list")
 def list_groups(
     pipeline: Annotated[
-        str | None, typer.Argument(metavar="[PIPELINE]", help="Whose rows; all when left out.")
+        str | None,
+        typer.Argument(
+            metavar="[PIPELINE]",
+            help="Whose rows; all when left out.",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     project: ProjectOption = ".",
     profile: ProfileOption = "",

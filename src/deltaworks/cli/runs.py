@@ -15,6 +15,7 @@ from deltaworks.cli.options import (
     ProjectOption,
     QuietOption,
     VarOption,
+    complete_pipeline,
     parse_variables,
 )
 from deltaworks.cli.output import line, print_document, print_json, print_table
@@ -30,7 +31,12 @@ RunArgument = Annotated[str, typer.Argument(metavar="ID", help="A run, or how it
 @app.command("list")
 def list_runs(
     limit: Annotated[int, typer.Option("--limit", "-n", help="How many, newest first.")] = 20,
-    pipeline: Annotated[str, typer.Option("--pipeline", help="Only runs of this pipeline.")] = "",
+    pipeline: Annotated[
+        str,
+        typer.Option(
+            "--pipeline", help="Only runs of this pipeline.", autocompletion=complete_pipeline
+        ),
+    ] = "",
     project: ProjectOption = ".",
     profile: ProfileOption = "",
     as_json: JsonOption = False,

@@ -15,6 +15,7 @@ from deltaworks.cli.options import (
     ProfileOption,
     ProjectOption,
     VarOption,
+    complete_pipeline,
     parse_variables,
     project_folder,
 )
@@ -25,7 +26,11 @@ from deltaworks.errors import EXIT_SPEC, DeltaworksError, Problem
 def validate(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE|NAME]...", help="Pipelines; all of them when left out."),
+        typer.Argument(
+            metavar="[FILE|NAME]...",
+            help="Pipelines; all of them when left out.",
+            autocompletion=complete_pipeline,
+        ),
     ] = None,
     project: ProjectOption = ".",
     profile: ProfileOption = "",

@@ -286,3 +286,85 @@ class PlanResult:
             "outputs": [output.to_json() for output in self.outputs],
             "notes": list(self.notes),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreviewResult:
+    """Rows of one step, as the next batch would have them; nothing was written to find out."""
+
+    pipeline: str
+    step: str
+    kind: str
+    columns: tuple[dict[str, Any], ...] = ()
+    """Name, type and nullability of each column."""
+    rows: tuple[dict[str, Any], ...] = ()
+    """Plain values by column; times and decimals are text."""
+    more: bool = False
+    """Whether there are rows beyond those shown."""
+    rows_quarantined: int | None = None
+    """Rows set aside on the way to the step and in it; None when nothing was read."""
+    checks: tuple[CheckResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "contract": CONTRACT,
+            "pipeline": self.pipeline,
+            "step": self.step,
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "rows": list(self.rows),
+            "more": self.more,
+            "rows_quarantined": self.rows_quarantined,
+            "checks": [check.to_json() for check in self.checks],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseFailure:
+    """One thing that a test expected and did not find."""
+
+    what: str
+    """The sink or step it looked at, or what else was expected."""
+    message: str
+    missing: tuple[dict[str, Any], ...] = ()
+    unexpected: tuple[dict[str, Any], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "what": self.what,
+            "message": self.message,
+            "missing": list(self.missing),
+            "unexpected": list(self.unexpected),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseResult:
+    """How one test of a pipeline ended."""
+
+    name: str
+    pipeline: str
+    file: str
+    line: int
+    duration_s: float
+    rows_quarantined: int | None = None
+    failures: tuple[CaseFailure, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was as expected."""
+        return not self.failures
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "pipeline": self.pipeline,
+            "file": self.file,
+            "line": self.line,
+            "passed": self.passed,
+            "duration_s": round(self.duration_s, 3),
+            "rows_quarantined": self.rows_quarantined,
+            "failures": [failure.to_json() for failure in self.failures],
+        }

@@ -18,7 +18,7 @@ from deltaworks.pipeline.classic import Translation, to_native
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.suggest import did_you_mean
 
-KEYS = ("pipeline", "description", "extract", "transform", "checks", "load")
+KEYS = ("pipeline", "description", "extract", "transform", "checks", "load", "audit_columns")
 NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_\-]*"
 _NAME = re.compile(NAME_PATTERN)
 
@@ -68,6 +68,7 @@ class _Parser:
         transform = self._plugins("transform", "transform", value)
         checks = self._plugins("checks", "check", value)
         load = self._load(value)
+        audit_columns = self._audit_columns(value)
         if self.problems:
             return None
         origin = Origin(self.document.shown, self.document.lines)
@@ -78,6 +79,7 @@ class _Parser:
             checks=tuple(checks),
             load=tuple(load),
             description=str(value.get("description") or ""),
+            audit_columns=audit_columns,
             origin=origin,
         )
 
@@ -93,6 +95,13 @@ class _Parser:
                 'letters, digits, "_" and "-"',
             )
         return str(name)
+
+    def _audit_columns(self, value: dict[str, Any]) -> bool:
+        wanted = value.get("audit_columns", False)
+        if not isinstance(wanted, bool):
+            message = '"audit_columns" must be true or false'
+            self.problem(("audit_columns",), "wrong_value", message)
+        return bool(wanted)
 
     def _extract(self, value: dict[str, Any]) -> dict[str, Any]:
         sources = value.get("extract")

@@ -41,6 +41,8 @@ class Pipeline:
     transform: tuple[Transform, ...] = ()
     checks: tuple[Check, ...] = ()
     description: str = ""
+    audit_columns: bool = False
+    """Whether rows of Delta tables say which run and batch wrote them."""
     origin: Origin = field(default_factory=Origin, compare=False)
 
     @staticmethod
@@ -52,6 +54,7 @@ class Pipeline:
         transform: Iterable[Transform] = (),
         checks: Iterable[Check] = (),
         description: str = "",
+        audit_columns: bool = False,
     ) -> Pipeline:
         """A pipeline in code, from the very classes a file names by their types."""
         return Pipeline(
@@ -61,6 +64,7 @@ class Pipeline:
             checks=tuple(checks),
             load=(load,) if isinstance(load, Sink) else tuple(load),
             description=description,
+            audit_columns=audit_columns,
         )
 
     def document(self) -> dict[str, Any]:
@@ -71,6 +75,7 @@ class Pipeline:
             "transform": [step.document() for step in self.transform],
             "checks": [check.document() for check in self.checks],
             "load": [sink.document() for sink in self.load],
+            **({"audit_columns": True} if self.audit_columns else {}),
         }
 
     def fingerprint(self) -> str:

@@ -116,7 +116,7 @@ PARAMETERS: Mapping[tuple[str, str], Mapping[str, Shape]] = MappingProxyType(
 ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "enableChangeDataFeed": ("change_feed",),
     "dataSkippingNumIndexedCols": ("properties", "delta.dataSkippingNumIndexedCols"),
-    "zOrderColumns": ("after_load", "zorder_by"),
+    "zOrderColumns": ("after_load", "z_order"),
 }
 """Parameters whose native place is not simply their name in snake_case."""
 

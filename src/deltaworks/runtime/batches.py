@@ -27,6 +27,7 @@ from deltaworks.runtime.ledger import (
     landed_sink,
     planned_sink,
 )
+from deltaworks.runtime.load import audited
 from deltaworks.runtime.lock import LockSet
 from deltaworks.runtime.parking import forget_parked, parked_rows
 from deltaworks.runtime.reentry import Way, way_back
@@ -180,7 +181,9 @@ class Batches:
             replace=entry.replaces,
         )
         with step_boundary(load, self.plan.pipeline.origin.file):
-            info = load.plugin.write(ctx, parked_rows(ctx.spark, sink.parked), batch)
+            rows = parked_rows(ctx.spark, sink.parked)
+            rows = audited(self.plan, load, rows, run_id=self.run.run_id, n=entry.n)
+            info = load.plugin.write(ctx, rows, batch)
         return landed_sink(sink, info, load.plugin.state(self.place.site, sink.app_id))
 
     def complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:

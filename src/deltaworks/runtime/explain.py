@@ -14,6 +14,7 @@ from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_bounds
 from deltaworks.runtime.frames import Keeper
 from deltaworks.runtime.ledger import Ledger
+from deltaworks.runtime.load import audited
 from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
@@ -66,7 +67,7 @@ def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Kee
     if not step.kept:
         step.frame, step.kept = keeper.keep(step.frame), True
     with step_boundary(load, plan.pipeline.origin.file):
-        return load.plugin.plan(ctx, step.frame)
+        return load.plugin.plan(ctx, audited(plan, load, step.frame, run_id=ctx.run_id, n=0))
 
 
 def _violations(plan: Plan, ctx: RunContext, load: Load, walked: Walked) -> tuple[CheckResult, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from deltaworks.config.project import RetrySettings
 from deltaworks.contracts.context import BatchWrite, RunContext
@@ -23,6 +24,9 @@ from deltaworks.runtime.quarantine import Quarantine, write_quarantine
 from deltaworks.runtime.retry import retried
 from deltaworks.runtime.walk import Walked
 from deltaworks.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _MOST_METADATA_BYTES = 4096
 
@@ -71,8 +75,13 @@ class Landing:
     def _verify(self, walked: Walked) -> None:
         """Before the first sink is written, all must be willing to take the rows."""
         for load in self.plan.loads:
+            frame = self._stamped(load, walked.frames[load.inputs[0]])
             with step_boundary(load, self.plan.pipeline.origin.file):
-                load.plugin.verify(self.ctx, walked.frames[load.inputs[0]].frame)
+                load.plugin.verify(self.ctx, frame)
+
+    def _stamped(self, load: Load, step: StepFrame) -> DataFrame:
+        run_id, n = self.ctx.run_id, self.entry.n
+        return audited(self.plan, load, step.frame, run_id=run_id, n=n)
 
     def _sink(self, name: str) -> SinkEntry:
         return next(sink for sink in self.entry.sinks if sink.name == name)
@@ -148,7 +157,7 @@ class Landing:
         )
         try:
             with step_boundary(load, self.plan.pipeline.origin.file):
-                return load.plugin.write(self.ctx, step.frame, batch)
+                return load.plugin.write(self.ctx, self._stamped(load, step), batch)
         except ConstraintViolated as error:
             with step_boundary(load, self.plan.pipeline.origin.file):
                 error.context["violations"] = load.plugin.violations(self.ctx, step.frame)
@@ -190,6 +199,15 @@ class Landing:
         if len(text.encode()) > _MOST_METADATA_BYTES:
             raise InternalError("the note of a commit is larger than it may be")
         return text
+
+
+def audited(plan: Plan, load: Load, frame: DataFrame, *, run_id: str, n: int) -> DataFrame:
+    """Rows for a Delta table, with the run and batch that write them where that is asked."""
+    from deltaworks.engines.spark.audit import stamped
+
+    if not plan.pipeline.audit_columns or load.plugin.plugin_type() != "delta":
+        return frame
+    return stamped(frame, run_id=run_id, n=n)
 
 
 def _fingerprint(schema: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.errors import CommitConflict, StorageError, TableNotFound
+from deltaworks.errors import StorageError, TableNotFound
 from deltaworks.model.commit import Txn
 
 if TYPE_CHECKING:
@@ -82,21 +84,27 @@ class EventTable:
         from deltalake import DeltaTable
 
         engine = DeltaRsEngine()
-        try:
+        with suppress(TableNotFound):
             return engine.open(self.location)
-        except TableNotFound:
-            pass
         _make_folder(self.location)
-        try:
-            with translated(self.location):
-                return DeltaTable.create(
-                    self.location,
-                    schema=self.schema,
-                    mode="error",
-                    configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
-                )
-        except CommitConflict:  # another run made it in the meantime
-            return engine.open(self.location)
+        with translated(self.location), _alone(self.location):
+            with suppress(TableNotFound):  # another run made it in the meantime
+                return engine.open(self.location)
+            return DeltaTable.create(
+                self.location,
+                schema=self.schema,
+                mode="error",
+                configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
+            )
+
+
+@contextmanager
+def _alone(location: str) -> Iterator[None]:
+    """One maker at a time: of two, delta-rs lets the later one replace the table and its id."""
+    path = Path(location)
+    with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def _refuse_full_disk(location: str) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from deltaworks.engines.spark.audit import marks
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.shape import shaped
 from deltaworks.errors import SchemaMismatch
@@ -39,7 +40,8 @@ def fit(
     widening = table.properties.get("delta.enableTypeWidening") == "true"
     written = frame if columns is None else frame.select(*[quoted(name) for name in columns])
     changes = compare(table.schema, frame_schema(written), may_widen=widening and merge_schema)
-    refuse(changes, table.location, merge_schema=merge_schema)
+    asked = [c for c in changes if c.kind != ADDED or c.column not in marks(frame)]
+    refuse(tuple(asked), table.location, merge_schema=merge_schema)
     return _with_table_types(frame, table), changes
 
 

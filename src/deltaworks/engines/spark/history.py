@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from deltaworks.engines.spark.audit import marked, marks
 from deltaworks.engines.spark.columns import column, exact_json, quoted, require_columns
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.fit import fit
@@ -59,7 +60,8 @@ def versions(
             stands = _standing(spark, batch, table, write)
             _refuse_future(stands, write, now)
         tracked = _tracked(frame, write)
-        drawn = timelines(batch, stands, keys=write.keys, tracked=tracked).persist()
+        drawn = timelines(batch, stands, keys=write.keys, tracked=tracked)
+        drawn = marked(drawn, marks(frame)).persist()  # what stands has no mark, and comes first
         try:
             row = drawn.agg(F.count(F.lit(1)), F.count_if(_NEW)).collect()[0]
             yield Versions(
@@ -167,7 +169,7 @@ def _refuse_future(stands: DataFrame, write: Scd2, now: datetime) -> None:
 
 def _tracked(frame: DataFrame, write: Scd2) -> list[str]:
     """The columns whose change makes a new version."""
-    apart = {name.lower() for name in (*write.keys, write.sequence_by)}
+    apart = {name.lower() for name in (*write.keys, write.sequence_by, *marks(frame))}
     names = write.tracked or [name for name in frame.columns if name.lower() not in apart]
     return sorted(names, key=str.lower)
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from deltaworks.contracts.expression import without_target
+from deltaworks.engines.spark.audit import MARK
 from deltaworks.engines.spark.columns import exact_json, quoted
 from deltaworks.model.schema import Schema
 from deltaworks.model.write import Upsert
 
 NEW = "new"
 AS_JSON = "json"
+NOT_AT_ALL = "not"
 
 
 def key_match(keys: Sequence[str]) -> str:
@@ -19,7 +22,7 @@ def key_match(keys: Sequence[str]) -> str:
 
 
 def comparisons(table: Schema, batch: Schema) -> dict[str, str]:
-    """How each column of the batch is compared with the table's: as it is, as JSON, or as new."""
+    """How each column of the batch is compared: as it is, as JSON, as new, or not at all."""
     types = {entry["name"].lower(): entry["type"] for entry in table.to_json()}
     ways = {}
     for entry in batch.to_json():
@@ -28,12 +31,16 @@ def comparisons(table: Schema, batch: Schema) -> dict[str, str]:
             ways[entry["name"].lower()] = NEW
         elif "map<" in kind or (kind != entry["type"] and "<" in kind):
             ways[entry["name"].lower()] = AS_JSON  # Spark compares no maps, nor unlike structs
+    for field in json.loads(batch.document)["fields"]:
+        if field["metadata"].get(MARK):
+            ways[field["name"].lower()] = NOT_AT_ALL
     return ways
 
 
 def differs(columns: Sequence[str], ways: Mapping[str, str]) -> str:
     """True when any of the columns would change; NULLs are values here."""
-    return " OR ".join(_differs(name, ways.get(name.lower(), "")) for name in columns) or "false"
+    compared = [name for name in columns if ways.get(name.lower()) != NOT_AT_ALL]
+    return " OR ".join(_differs(name, ways.get(name.lower(), "")) for name in compared) or "false"
 
 
 def _differs(name: str, way: str) -> str:

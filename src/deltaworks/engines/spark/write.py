@@ -11,6 +11,7 @@ from deltaworks.contracts.expression import without_target
 from deltaworks.engines.clearance import require_free
 from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.spark.audit import unmarked, written_too
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.diff import DiffCounts, changed_rows, classify, count_actions
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
@@ -63,23 +64,26 @@ class TableWriter:
         table = self._standing(frame, may_repartition=False)
         if table is None:
             return self._create(frame, holds_rows=write.holds_rows)
-        fitted, _ = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
+        fitted, changes = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
         table = self._set_up(table)
         if not write.holds_rows and is_empty(fitted):
             return _nothing(table)
         writer = self._writer(fitted).mode("append")
-        self._save(writer.option("mergeSchema", str(write.merge_schema).lower()))
+        may_grow = write.merge_schema or grows(changes)
+        self._save(writer.option("mergeSchema", str(may_grow).lower()))
         return self._landed(table, replaced=0)
 
     def overwrite(self, frame: DataFrame, write: Overwrite) -> CommitInfo:
         """Replace the table, or what a predicate covers."""
         table = self._standing(frame, may_repartition=write.overwrite_schema)
+        may_grow = write.merge_schema
         if table is None:
             refuse_outside(frame, write.replace_where)
             return self._create(frame)
         if not write.overwrite_schema:
             asked = as_asked(table, self.layout)
-            frame, _ = fit(frame, asked, merge_schema=write.merge_schema)
+            frame, changes = fit(frame, asked, merge_schema=write.merge_schema)
+            may_grow = may_grow or grows(changes)
         table = self._set_up(table)
         if not write.overwrite_schema and self._replaces_nothing(frame, write.replace_where):
             return _nothing(table)
@@ -87,7 +91,7 @@ class TableWriter:
         if write.overwrite_schema:
             partitions = self.layout.partition_by or table.partition_columns
             writer = writer.option("overwriteSchema", "true").partitionBy(*partitions)
-        elif write.merge_schema:
+        elif may_grow:
             writer = writer.option("mergeSchema", "true")
         if write.replace_where:
             writer = writer.option("replaceWhere", write.replace_where)
@@ -105,6 +109,7 @@ class TableWriter:
         table = self._standing(frame, may_repartition=False)
         if table is None:
             return self._first_upsert(frame, write, rows=rows)
+        write = written_too(frame, write)
         fitted, changes = fit(
             frame,
             as_asked(table, self.layout),
@@ -128,6 +133,7 @@ class TableWriter:
             # each need the whole batch in the MERGE; otherwise only rows with work to do go in
             whole = counts.rows != rows or grows(changes) or write.delete_missing
             source = fitted if whole else changed_rows(classified)
+            write = replace(write, merge_schema=write.merge_schema or grows(changes))
             return self._merge(source, fitted, table, write, counts)
 
     def replace_all(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
@@ -149,7 +155,7 @@ class TableWriter:
     ) -> CommitInfo:
         ways = comparisons(table.schema, frame_schema(fitted))
         settings = {**stamp_settings(self.stamp), **size_settings(self.layout)}
-        with shared_view(rows) as view, set_for_one_write(self.spark, settings):
+        with shared_view(unmarked(rows)) as view, set_for_one_write(self.spark, settings):
             statement = merge_sql(
                 write,
                 table=table_sql(self.location),
@@ -195,10 +201,14 @@ class TableWriter:
         return self._landed(None)
 
     def _writer(self, frame: DataFrame) -> DataFrameWriter:
-        return frame.write.format("delta").options(
-            txnAppId=self.stamp.txn.app_id,
-            txnVersion=str(self.stamp.txn.version),
-            userMetadata=self.stamp.user_metadata,
+        return (
+            unmarked(frame)
+            .write.format("delta")
+            .options(
+                txnAppId=self.stamp.txn.app_id,
+                txnVersion=str(self.stamp.txn.version),
+                userMetadata=self.stamp.user_metadata,
+            )
         )
 
     def _save(self, writer: DataFrameWriter) -> None:
@@ -262,6 +272,7 @@ def first_rows(frame: DataFrame, write: Upsert) -> DataFrame:
     """A table's first rows: the columns it is to have, with values where an insert gives them."""
     from pyspark.sql import functions as F
 
+    write = written_too(frame, write)
     rows = without_deletes(frame, write)
     filled = inserted_columns(write, frame.columns)
     types = {field.name: field.dataType for field in frame.schema.fields}
