@@ -46,6 +46,10 @@ def _csv(root: Path, options: Example, rows: Sequence[Cells]) -> None:
         csv.writer(handle).writerows([COLUMNS, *rows])
 
 
+def _text(root: Path, options: Example, rows: Sequence[Cells]) -> None:
+    (root / options["path"]).write_text("".join(f"{row[1]}\n" for row in rows), encoding="utf-8")
+
+
 def _delta(root: Path, options: Example, rows: Sequence[Cells]) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
@@ -58,7 +62,14 @@ def _delta(root: Path, options: Example, rows: Sequence[Cells]) -> None:
 WRITERS: dict[str, Callable[[Path, Example, Sequence[Cells]], None]] = {
     "csv": _csv,
     "delta": _delta,
+    "text": _text,
 }
+READ_COLUMNS = {"text": ("value",)}
+"""What a source gives that knows other columns than the rows written for it."""
+WITHOUT_NULL = ("text",)
+"""Sources that know no NULL."""
+READ_BACK = {"csv": {"header": "true", "inferSchema": "true"}}
+"""What Spark must be told to read what a sink has written."""
 
 
 def write_input(

@@ -39,7 +39,7 @@ def test_a_good_machine_has_one_good_finding_per_part(tmp_path: Path) -> None:
 
 def test_missing_jars_are_no_problem_but_are_told(tmp_path: Path) -> None:
     jars = findings(tmp_path)["jars"]
-    assert jars == Finding("jars", True, "will be downloaded at the first run (9.6 MB)")
+    assert jars == Finding("jars", True, "will be downloaded at the first run (9.7 MB)")
 
 
 @pytest.mark.parametrize(

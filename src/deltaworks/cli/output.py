@@ -74,9 +74,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     listed = [list(row) for row in rows]
     for i, name in enumerate(columns):
         numeric = all(isinstance(row[i], int | float) or row[i] is None for row in listed)
-        grid.add_column(name, justify="right" if numeric and listed else "left", no_wrap=True)
+        grid.add_column(Text(name), justify="right" if numeric and listed else "left", no_wrap=True)
     for row in listed:
-        grid.add_row(*[cell_text(cell) for cell in row])
+        grid.add_row(*[Text(cell_text(cell)) for cell in row])  # brackets are not markup
     console = stdout()
     if not console.is_terminal:
         console.width = 240
@@ -99,6 +99,8 @@ def print_run(result: RunResult) -> None:
             line(f"{result.pipeline}: {batch_text(batch)} in {result.duration_s:.1f} s")
         for output in batch.outputs:
             line(f"  {output_text(output)}")
+            if output.shown is not None:
+                print_table(output.shown.columns, output.shown.rows)
     if result.status == "skipped":
         line(f"{result.pipeline}: nothing to do")
     for note in result.notes:
@@ -120,6 +122,8 @@ def batch_text(batch: BatchResult) -> str:
 def output_text(output: OutputResult) -> str:
     """Where a batch landed, in one line."""
     place = output.table or output.path
+    if output.shown is not None:
+        return f"{place}: {output.note}"
     counts = (
         f"{cell_text(output.rows_inserted)} inserted, {cell_text(output.rows_updated)} updated, "
         f"{cell_text(output.rows_deleted)} deleted, {cell_text(output.rows_unchanged)} unchanged"
@@ -176,6 +180,9 @@ def print_plan(result: PlanResult) -> None:
         source = f" from {', '.join(stage.inputs)}" if stage.inputs else ""
         detail = f" ({stage.detail})" if stage.detail else ""
         line(f"  {stage.kind:<9} {stage.name}: {stage.type}{source}{detail}")
+        if stage.found and stage.columns:
+            named = ", ".join(f"{column['name']} {column['type']}" for column in stage.columns)
+            line(f"  {'':<9} columns found: {named}")
     if not result.offline:
         line(
             f"would read {cell_text(result.rows_read)} rows "

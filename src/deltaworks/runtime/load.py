@@ -60,7 +60,8 @@ class Landing:
         for load in self.plan.loads:
             sink = self._sink(load.name)
             if load.name in landed:
-                results[load.name] = CommitInfo(committed=True, note="landed in an earlier run")
+                note = "landed in an earlier run" if load.plugin.keeps else "not shown again"
+                results[load.name] = CommitInfo(committed=load.plugin.keeps, note=note)
                 continue
             self.on_stage(load)
             info = self._write(load, sink, walked.frames[load.inputs[0]])
@@ -228,6 +229,7 @@ def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult
         rows_deleted=info.rows_deleted,
         rows_unchanged=info.rows_unchanged,
         note=info.note,
+        shown=info.shown,
     )
 
 
