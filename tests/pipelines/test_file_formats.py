@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
@@ -27,11 +28,12 @@ COLUMNS = (
     "s struct<a: int, b: array<string>>, m map<string, double>, f double, yes boolean"
 )
 ROWS = """
-SELECT 1L id, 'a "b", c' `größe`, 12.345BD d, timestamp'2026-01-02 03:04:05.678901' ts,
-  timestamp_ntz'2026-01-02 03:04:05.000001' local, date'1999-12-31' day,
+SELECT 1L id, 'a "b", c' `größe`, cast(12.345 AS decimal(12,3)) d,
+  timestamp'2026-01-02 03:04:05.678901' ts, timestamp_ntz'2026-01-02 03:04:05.000001' local,
+  date'1999-12-31' day,
   named_struct('a', 7, 'b', array('x', null, '')) s, map('k', 0.5D) m, 1.25D f, true yes
 UNION ALL SELECT 2L, null, null, null, null, null, null, null, null, null
-UNION ALL SELECT 3L, '  ü\\n\\tz ', -0.001BD, timestamp'1969-12-31 23:59:59.999999', null, null,
+UNION ALL SELECT 3L, '  ü\\n\\tz ', -0.001BD, timestamp'1900-01-01 23:59:59.999999', null, null,
   named_struct('a', null, 'b', array()), map(), double('NaN'), false
 """
 
@@ -93,10 +95,10 @@ def test_csv_is_read_as_it_was_written(spark: SparkSession, tmp_path: Path) -> N
     )
     assert texts(found) == texts(frame)
     # without a text of its own NULL is an empty cell, and so is an empty text
-    write(spark, tmp_path, "csv", spark.sql("SELECT 1 id, '' v"), mode="overwrite")
-    assert [tuple(row) for row in read(spark, tmp_path, "csv", path="out").collect()] == [
-        ("1", None)
-    ]
+    wide = {"encoding": "UTF-16"}
+    write(spark, tmp_path / "plain", "csv", spark.sql("SELECT '' v, 'ü' w"), **wide)
+    found = read(spark, tmp_path / "plain", "csv", path="out", multiline=True, **wide)
+    assert texts(found) == ["Row(v=None, w='ü')"]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +134,8 @@ def test_packed_text_is_read_in_every_format(spark: SparkSession, tmp_path: Path
     put(tmp_path, "a.csv.gz", gzip.compress(b"id,v,t\n1,x,2026-01-01\n20,,2026-01-02\n"))
     found = read(spark, tmp_path, "csv", path="a.csv.gz", infer_schema=True)
     assert found.schema.simpleString() == "struct<id:int,v:string,t:date>"
+    put(tmp_path, "b.csv.zst", pa.compress(b"id\n1\n", codec="zstd", asbytes=True))
+    assert texts(read(spark, tmp_path, "csv", path="b.csv.zst")) == ["Row(id='1')"]
 
 
 def test_other_encodings_are_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -263,6 +267,7 @@ def test_a_broken_record_is_named_with_its_file_line_and_value(bench: Workbench)
     assert 'in.json:2: column "id": "two" is not int' in said
     assert "on_error: quarantine" in said
     bench.write("in.json", '{"id": 1}\n\n{"id": 2,}\n')
+    assert "in.json:3: not JSON" in refused(bench, "type: json, path: in.json")
     assert "in.json:3: not JSON" in refused(bench, source)
     bench.write("in.json", '[{"id": 1},\n {"id": 2, "s": {"n": "x"}}]')
     said = refused(bench, f"{source}, multiline: true")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -41,9 +42,9 @@ class FolderSink(Sink):
     options: TextMap = Field(default_factory=dict)
     """Further options, handed to Spark's writer as they are."""
 
+    @abstractmethod
     def writer_options(self) -> dict[str, str]:
         """What Spark's writer of this format is told."""
-        return {}
 
     def refuse_columns(self, frame: DataFrame) -> None:
         """Raise when the format cannot hold the columns so that they could be read again."""

@@ -140,6 +140,7 @@ class RecordSource(FileSource):
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
     ) -> DeltaworksError:
         from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
 
         from deltaworks.engines.spark.file_rows import file_path
         from deltaworks.engines.spark.text_files import find_value, record_error
@@ -148,8 +149,9 @@ class RecordSource(FileSource):
             return error
         files = self.files(ctx, bounds)
         columns = self._columns(files)
+        own = StructType([field for field in columns.fields if field.name not in files.added])
         if "value" in error.context:
-            return find_value(error, bounds, self.text_files(), columns=columns.fieldNames())
+            return find_value(error, bounds, self.text_files(), columns=own.fieldNames())
         frame = files.frame(_with_corrupt(columns), **_PERMISSIVE)
         # Spark refuses to read the corrupt column alone, so the others are asked for as well
         wrong = frame.select("*", file_path(frame).alias(_FILE)).filter(F.col(_CORRUPT).isNotNull())
@@ -159,7 +161,7 @@ class RecordSource(FileSource):
         path, raw = found[0][_FILE], found[0][_CORRUPT]
         same = F.col(_FILE) == path if self.multiline else F.col(_CORRUPT) == raw
         parsed = wrong.filter(same).drop(_CORRUPT).head(_MOST_ROWS)
-        return record_error(self.text_files(), path, raw=raw, parsed=parsed, columns=columns)
+        return record_error(self.text_files(), path, raw=raw, parsed=parsed, columns=own)
 
 
 def _with_corrupt(columns: StructType) -> StructType:

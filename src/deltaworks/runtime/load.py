@@ -66,7 +66,8 @@ class Landing:
             self.on_stage(load)
             info = self._write(load, sink, walked.frames[load.inputs[0]])
             results[load.name] = info
-            self.on_landed(output_result(load, self.ctx, info))
+            if load.plugin.keeps:
+                self.on_landed(output_result(load, self.ctx, info))
         return results
 
     def _verify(self, walked: Walked) -> None:

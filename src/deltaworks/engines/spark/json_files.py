@@ -25,7 +25,7 @@ class JsonFiles(TextFiles):
     multiline: bool
 
     def records(self, path: str) -> Iterator[tuple[int, str]]:
-        return iter(()) if self.multiline else self.lines(path)
+        return iter(()) if self.multiline else super().records(path)
 
     def surely_row(self, line: str) -> bool:
         return line.startswith("{")
