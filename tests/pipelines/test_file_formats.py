@@ -337,3 +337,24 @@ def test_files_that_could_not_be_read_together_are_not_put_side_by_side(
     bench.run("p")
     (file,) = (bench.root / "out").glob("part-*.json")
     assert json.loads(file.read_text()) == {"v": "x", "id": "1"}
+
+
+def test_no_sink_gets_a_batch_that_a_folder_will_not_take(bench: Workbench) -> None:
+    bench.write("in.csv", "id\n1\n")
+    bench.write("out/mine.txt", "x")
+    bench.pipeline(
+        "p",
+        "extract: {type: csv, path: in.csv}\n"
+        "load: [{type: delta, table: t}, {type: csv, path: out}]\n",
+    )
+    assert 'folder "out" exists already' in bench.fail("p").stderr
+    assert bench.version("t") is None
+
+
+def test_a_failure_elsewhere_is_not_blamed_on_good_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path, "in.csv", "id\n1\n")
+    ctx, source = context(spark, tmp_path), made("source", "csv", path="in.csv")
+    error = InputError("another file cannot be read", context={"path": "elsewhere"})
+    assert source.explain_failure(ctx, source.bounds(ctx.site, None), error) is error

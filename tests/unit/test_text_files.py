@@ -19,6 +19,7 @@ from deltaworks.engines.spark.json_files import JsonFiles, refuse_lines
 from deltaworks.engines.spark.text_files import find_other_text
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
+from deltaworks.sources.avro import AvroSource
 from deltaworks.sources.csv import CsvSource
 from deltaworks.sources.json import JsonSource
 from deltaworks.sources.text import TextSource
@@ -156,6 +157,13 @@ def test_an_encoding_that_spark_does_not_know_is_refused() -> None:
     assert TextSource(path="a", encoding="iso-8859-1").problems() == ()
     with pytest.raises(ValidationError, match='did you mean "utf-8"'):
         TextSource(path="a", encoding="utf8")
+
+
+def test_columns_are_found_where_nobody_names_them() -> None:
+    for source in (AvroSource, CsvSource, JsonSource):
+        assert source.model_validate({"path": "a"}).finds_columns()
+        assert not source.model_validate({"path": "a", "schema": "id int"}).finds_columns()
+    assert not TextSource(path="a").finds_columns()
 
 
 def test_options_that_do_not_go_together_are_refused() -> None:
