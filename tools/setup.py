@@ -238,9 +238,9 @@ def install_packages() -> None:
 
 
 def fetch_jars() -> None:
-    """Bring Delta's two jars into the user's cache, through the Ivy inside PySpark."""
+    """Bring the jars into the user's cache, through the Ivy inside PySpark."""
     run(
-        "fetching Delta's jars (10 MB, once per user)",
+        "fetching jars (10 MB, once per user)",
         *(str(VENV_PYTHON), "-m", "deltaworks", "jars", "fetch"),
     )
 

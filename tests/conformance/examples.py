@@ -57,6 +57,10 @@ def _csv(root: Path, options: Example, rows: Sequence[Cells]) -> None:
         csv.writer(handle).writerows([COLUMNS, *rows])
 
 
+def _text(root: Path, options: Example, rows: Sequence[Cells]) -> None:
+    (root / options["path"]).write_text("".join(f"{row[1]}\n" for row in rows), encoding="utf-8")
+
+
 def _delta(root: Path, options: Example, rows: Sequence[Cells]) -> None:
     """A table that keeps its changes; a source that names none reads the table `orders`."""
     import pyarrow as pa
@@ -73,7 +77,17 @@ WRITERS: dict[str, Callable[[Path, Example, Sequence[Cells]], None]] = {
     "delta": _delta,
     "delta_changes": _delta,
     "sql": _delta,
+    "text": _text,
 }
+READ_COLUMNS = {
+    "text": ("value",),
+    "delta_changes": (*COLUMNS, "_change_type", "_commit_version", "_commit_timestamp"),
+}
+"""What a source gives that knows other columns than the rows written for it."""
+WITHOUT_NULL = ("text",)
+"""Sources that know no NULL."""
+READ_BACK = {"csv": {"header": "true", "inferSchema": "true"}}
+"""What Spark must be told to read what a sink has written."""
 
 
 def write_input(

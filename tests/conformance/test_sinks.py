@@ -5,15 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from deltaworks.contracts.context import BatchWrite
+from deltaworks.contracts.registry import plugin_types
 from deltaworks.model.commit import Txn
-from tests.conformance.examples import COLUMNS, NULLS, SCHEMA, SOME
+from tests.conformance.examples import COLUMNS, NULLS, READ_BACK, SCHEMA, SOME
 from tests.conformance.stage import context, each_of, made
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 each_sink = each_of("sink")
+KEEPERS = [name for name in plugin_types("sink") if made("sink", name).keeps]
+each_keeper = pytest.mark.parametrize("name", KEEPERS)
+each_other = pytest.mark.parametrize("name", sorted(set(plugin_types("sink")) - set(KEEPERS)))
 BATCH = BatchWrite(n=7, txn=Txn("conformance", 7), user_metadata='{"batch": 7}')
 
 
@@ -21,7 +27,7 @@ def files(root: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in root.rglob("*")}
 
 
-@each_sink
+@each_keeper
 def test_a_batch_lands_once_with_its_number(name: str, spark: SparkSession, tmp_path: Path) -> None:
     ctx, sink = context(spark, tmp_path), made("sink", name)
     frame = spark.createDataFrame(list(SOME), SCHEMA)
@@ -41,16 +47,18 @@ def test_a_batch_lands_once_with_its_number(name: str, spark: SparkSession, tmp_
 def test_planning_writes_nothing(name: str, spark: SparkSession, tmp_path: Path) -> None:
     ctx, sink = context(spark, tmp_path), made("sink", name)
     planned = sink.plan(ctx, spark.createDataFrame(list(SOME), SCHEMA))
-    assert (planned.exists, planned.rows_to_insert) == (False, len(SOME))
+    expected = (False, len(SOME)) if sink.keeps else (None, 0)
+    assert (planned.exists, planned.rows_to_insert) == expected
     assert sink.plan_offline(ctx.site).sink
     assert files(tmp_path) == {}
 
 
-@each_sink
+@each_keeper
 def test_nulls_are_written_as_nulls(name: str, spark: SparkSession, tmp_path: Path) -> None:
     ctx, sink = context(spark, tmp_path), made("sink", name)
     sink.write(ctx, spark.createDataFrame(list(NULLS), SCHEMA), BATCH)
-    written = spark.read.format(name).load(sink.target(ctx.site).location)
+    reader = spark.read.format(name).options(**READ_BACK.get(name, {}))
+    written = reader.load(sink.target(ctx.site).location)
     assert {tuple(row) for row in written.select(*COLUMNS).collect()} == set(NULLS)
 
 
@@ -66,4 +74,17 @@ def test_a_writer_asks_for_the_folder_it_changes(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     site, sink = context(spark, tmp_path).site, made("sink", name)
-    assert sink.lock_path(site) == sink.target(site).location
+    assert sink.lock_path(site) == (sink.target(site).location if sink.keeps else "")
+
+
+@each_other
+def test_a_sink_that_keeps_nothing_never_has_a_batch(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    ctx, sink = context(spark, tmp_path), made("sink", name)
+    for _ in range(2):
+        info = sink.write(ctx, spark.createDataFrame(list(SOME), SCHEMA), BATCH)
+        assert (info.committed, info.rows_inserted) == (False, 0)
+        found = sink.state(ctx.site, "conformance")
+        assert (found.exists, found.txn_version) == (False, None)
+    assert files(tmp_path) == {}

@@ -15,11 +15,12 @@ from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.engines.deltars.log import check_log
 from deltaworks.engines.deltars.rows import delete_rows
-from deltaworks.engines.spark import csv_files, measure
-from deltaworks.engines.spark.csv_files import Dialect, bad_row_error
+from deltaworks.engines.spark import measure, text_files
+from deltaworks.engines.spark.csv_files import CsvFiles
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.errors import translate
 from deltaworks.engines.spark.measure import RowCounter
+from deltaworks.engines.spark.text_files import record_error
 from deltaworks.errors import (
     CommitConflict,
     DamagedTable,
@@ -37,7 +38,7 @@ from tests.workbench import Workbench
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DIALECT = Dialect(delimiter=",", quote='"', encoding="UTF-8", header=True, null_value="")
+CSV = CsvFiles(delimiter=",", quote='"', encoding="UTF-8", header=True, null_value="")
 
 
 def test_a_gap_in_a_log_is_damage_not_fewer_rows(tmp_path: Path) -> None:
@@ -132,10 +133,10 @@ def test_lines_are_looked_at_only_as_far_as_it_makes_sense(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in.csv").write_text("id\n1\n2\n")
-    assert len(list(DIALECT.lines(str(tmp_path / "in.csv")))) == 3
-    assert list(DIALECT.lines(str(tmp_path / "in.csv.zst"))) == []  # only Spark unpacks it
-    monkeypatch.setattr(csv_files, "_MOST_LINES", 2)
-    assert len(list(DIALECT.lines(str(tmp_path / "in.csv")))) == 2
+    assert len(list(CSV.lines(str(tmp_path / "in.csv")))) == 3
+    assert list(CSV.lines(str(tmp_path / "in.csv.zst"))) == []  # only Spark unpacks it
+    monkeypatch.setattr(text_files, "_MOST_LINES", 2)
+    assert len(list(CSV.lines(str(tmp_path / "in.csv")))) == 2
 
 
 def test_a_bad_row_without_a_bad_cell_is_shown_whole(tmp_path: Path) -> None:
@@ -143,12 +144,12 @@ def test_a_bad_row_without_a_bad_cell_is_shown_whole(tmp_path: Path) -> None:
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     (tmp_path / "in.csv").write_text("id\n1\n")
-    error = bad_row_error(
-        Row(id=1),
-        file=(tmp_path / "in.csv").as_uri(),
+    error = record_error(
+        CSV,
+        str(tmp_path / "in.csv"),
         raw="1",
-        schema=StructType([StructField("id", IntegerType())]),
-        dialect=DIALECT,
+        parsed=[Row(id=1)],
+        columns=StructType([StructField("id", IntegerType())]),
     )
     assert error.message.endswith("in.csv:2: the row cannot be read: 1")
 

@@ -40,7 +40,7 @@ def test_a_good_machine_has_one_good_finding_per_part(tmp_path: Path) -> None:
 
 def test_missing_jars_are_no_problem_but_are_told(tmp_path: Path) -> None:
     jars = findings(tmp_path)["jars"]
-    assert jars == Finding("jars", True, "will be downloaded at the first run (9.6 MB)")
+    assert jars == Finding("jars", True, "will be downloaded at the first run (9.7 MB)")
 
 
 def test_an_archive_of_classes_is_offered_and_can_be_done_without(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_source_may_be_called_type(tmp_path: Path) -> None:
         ("pipeline: p\n", 1, "missing_key", '"extract" must name a source', "extract: {type"),
         ("pipeline: p\nextract: x.csv\n", 2, "missing_key", '"extract" must name', "extract: {"),
         ("pipeline: p\nextract: {a: x.csv}\n", 2, "wrong_value", "a source is a map", "{type"),
-        ("pipeline: p\nextract: {a: {path: x}}\n", 2, "missing_key", 'no "type"', "there is: csv"),
+        ("pipeline: p\nextract: {a: {path: x}}\n", 2, "missing_key", 'no "type"', "there is: avro"),
         ("pipeline: p\nload: []\n", 2, "missing_key", '"load" must name a sink', "load: {type"),
         ("pipeline: p\nload: [delta]\n", 2, "wrong_value", "a sink is a map", "{type"),
         ("pipeline: p\ntransform: {type: x}\n", 2, "wrong_value", '"transform" must be a', "- "),

@@ -11,7 +11,7 @@ from deltaworks.engines.spark.compatibility import (
     installed_versions,
     require_versions,
 )
-from deltaworks.engines.spark.versions import CORE_JARS, DELTA_SPARK, PYSPARK
+from deltaworks.engines.spark.versions import CORE_JARS, DELTA_SPARK, PYSPARK, SPARK_AVRO
 from deltaworks.errors import MissingDependencyError
 
 GOOD = {"pyspark": PYSPARK, "delta-spark": DELTA_SPARK, "pandas": "2.3.3"}
@@ -24,11 +24,13 @@ def test_the_lock_and_the_package_metadata_name_the_same_versions() -> None:
 
 
 def test_every_core_jar_has_a_coordinate_a_checksum_and_a_size() -> None:
+    versions = {"io.delta": DELTA_SPARK, "org.apache.spark": SPARK_AVRO}
+    assert {jar.group for jar in CORE_JARS} == versions.keys()
     for jar in CORE_JARS:
-        assert jar.coordinate == f"io.delta:{jar.artifact}:{DELTA_SPARK}"
-        assert jar.file_name == f"{jar.artifact}-{DELTA_SPARK}.jar"
+        assert jar.coordinate == f"{jar.group}:{jar.artifact}:{versions[jar.group]}"
+        assert jar.file_name == f"{jar.artifact}-{versions[jar.group]}.jar"
         assert re.fullmatch(r"[0-9a-f]{64}", jar.sha256)
-        assert jar.size_bytes > 100_000
+        assert jar.size_bytes > 50_000
 
 
 def test_the_tested_mix_has_no_problems() -> None:

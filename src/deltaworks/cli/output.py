@@ -82,7 +82,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         numeric = all(isinstance(row[i], int | float) or row[i] is None for row in listed)
         grid.add_column(Text(name), justify="right" if numeric and listed else "left", no_wrap=True)
     for row in listed:
-        grid.add_row(*[Text(cell_text(cell)) for cell in row])
+        grid.add_row(*[Text(cell_text(cell)) for cell in row])  # brackets are not markup
     console = stdout()
     if not console.is_terminal:
         console.width = 240
@@ -107,6 +107,8 @@ def print_run(result: RunResult) -> None:
             line(f"  {output_text(output)}")
             for done in output.maintenance:
                 line(f"    {maintenance_text(done)}")
+            if output.shown is not None:
+                print_table(output.shown.columns, output.shown.rows)
     if result.status == "skipped":
         line(f"{result.pipeline}: {'nothing to do' if result.run_id else 'was not run'}")
     for note in result.notes:
@@ -128,6 +130,8 @@ def batch_text(batch: BatchResult) -> str:
 def output_text(output: OutputResult) -> str:
     """Where a batch landed, in one line."""
     place = output.table or output.path
+    if output.shown is not None:
+        return f"{place}: {output.note}"
     counts = (
         f"{cell_text(output.rows_inserted)} inserted, {cell_text(output.rows_updated)} updated, "
         f"{cell_text(output.rows_deleted)} deleted, {cell_text(output.rows_unchanged)} unchanged"
@@ -194,6 +198,9 @@ def print_plan(result: PlanResult) -> None:
         source = f" from {', '.join(stage.inputs)}" if stage.inputs else ""
         detail = f" ({stage.detail})" if stage.detail else ""
         line(f"  {stage.kind:<9} {stage.name}: {stage.type}{source}{detail}")
+        if stage.found and stage.columns:
+            named = ", ".join(f"{column['name']} {column['type']}" for column in stage.columns)
+            line(f"  {'':<9} columns found: {named}")
     if not result.offline:
         line(
             f"would read {cell_text(result.rows_read)} rows "

@@ -21,6 +21,8 @@ class Sink(Plugin):
     """Lands a batch in one atomic step, with the batch's number in it."""
 
     kind: ClassVar[str] = "sink"
+    keeps: ClassVar[bool] = True
+    """Whether rows stay there; a sink without memory is never asked whether a batch is in."""
 
     name: str = ""
     """What the ledger calls this sink; its table or type when left out."""

@@ -28,8 +28,11 @@ class Source(Plugin):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         """The rows within the bounds, lazily; refused rows are marked, never dropped."""
 
-    def reread(self, ctx: RunContext, raw: DataFrame, columns: StructType) -> DataFrame:
-        """Rows that were set aside as raw text, read once more as `read` would."""
+    def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
+        """Rows that were set aside (`raw`, the text; `row`, what was known), read as `read` would.
+
+        `columns` are those they had when they left.
+        """
         raise UnsupportedOperation(f"a {self.plugin_type()} source sets no text aside")
 
     def reads_increments(self) -> bool:
@@ -50,6 +53,10 @@ class Source(Plugin):
 
     def holds_rows(self, site: Site, bounds: Bounds) -> bool:
         """Whether the bounds surely hold a row, where that can be told without an engine."""
+        return False
+
+    def finds_columns(self) -> bool:
+        """Whether its columns are found in what it reads, so that a plan should show them."""
         return False
 
     def tables_read(self, site: Site) -> tuple[str, ...]:

@@ -112,6 +112,23 @@ def changed_file(bounds: Bounds) -> str:
     return ""
 
 
+def damaged_file(path: str, what: str = "cannot be read") -> InputError:
+    """The error for a file that is not what it should be."""
+    return InputError(
+        f'file "{path}" {what}',
+        hint="check that it was written completely, or leave it out of the path",
+        context={"path": path},
+    )
+
+
+def refuse_other_files(bounds: Bounds, beginning: bytes, *, kind: str) -> None:
+    """Every file begins as its format does; Spark takes an empty one for one without rows."""
+    for stamp in bounds.files:
+        with open(stamp.path, "rb") as handle:
+            if handle.read(len(beginning)) != beginning:
+                raise damaged_file(stamp.path, f"is not {kind} file")
+
+
 def spark_paths(bounds: Bounds) -> list[str]:
     """The files for Spark's reader, which takes names for patterns unless told otherwise."""
     return [_SPARK_GLOB.sub(r"\\\1", stamp.path) for stamp in bounds.files]

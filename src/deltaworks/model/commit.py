@@ -16,6 +16,14 @@ class Txn:
     version: int
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Rows for the screen, as text."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CommitInfo:
     """How a batch landed in one sink. A count that is not known is None, never 0."""
@@ -30,6 +38,8 @@ class CommitInfo:
     note: str = ""
     parked: str = ""
     """The folder that keeps the rows, when they could not be committed."""
+    shown: Shown | None = None
+    """Rows to put on the screen, from a sink that does just that."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltaworks.errors import DeltaworksError
+from deltaworks.model.commit import Shown
 from deltaworks.model.schema import SchemaChange
 
 CONTRACT = 1
@@ -107,6 +108,8 @@ class OutputResult:
     rows_unchanged: int | None = None
     note: str = ""
     maintenance: tuple[MaintenanceResult, ...] = ()
+    shown: Shown | None = None
+    """Rows for the screen; they are neither recorded nor part of the document."""
 
     def to_json(self) -> dict[str, Any]:
         place = {"table": self.table} if self.table else {"path": self.path}
@@ -249,6 +252,8 @@ class StagePlan:
     inputs: tuple[str, ...]
     detail: str = ""
     columns: tuple[dict[str, Any], ...] | None = None
+    found: bool = False
+    """Whether the columns were found in the data, so that people should see them."""
 
     def to_json(self) -> dict[str, Any]:
         return {

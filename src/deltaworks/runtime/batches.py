@@ -198,14 +198,19 @@ class Batches:
         return self.ledger.abandoned(entry, state, self.place.clock.now())
 
     def landed(self, entry: BatchEntry) -> frozenset[str]:
-        """The sinks whose own transaction says that a batch is in."""
+        """The sinks whose own transaction says that a batch is in.
+
+        Those that keep nothing go with the others: what is in need not be shown again.
+        """
         app_ids = {sink.name: sink.app_id for sink in entry.sinks}
-        return frozenset(
+        loads = [load for load in self.plan.loads if load.name in app_ids]
+        found = {
             load.name
-            for load in self.plan.loads
-            if load.name in app_ids
-            and load.plugin.state(self.place.site, app_ids[load.name]).txn_version == entry.n
-        )
+            for load in loads
+            if load.plugin.state(self.place.site, app_ids[load.name]).txn_version == entry.n
+        }
+        shown = {load.name for load in loads if not load.plugin.keeps}
+        return frozenset(found | shown if found else ())
 
     def gone(self, entry: BatchEntry) -> str:
         """Why what a batch read cannot be read again identically; empty when it can."""
@@ -246,6 +251,8 @@ class Batches:
 
     def _landed_info(self, name: str, n: int) -> CommitInfo:
         load = next(load for load in self.plan.loads if load.name == name)
+        if not load.plugin.keeps:
+            return CommitInfo(committed=False)
         if load.plugin.state(self.place.site, "").version is None:
             return CommitInfo(committed=True)
         location, mine = load.plugin.target(self.place.site).location, self.run.pipeline

@@ -9,7 +9,7 @@ from deltaworks.engines.spark.fit import frame_schema
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.results import CheckResult, OutputPlan, PlanResult, StagePlan
-from deltaworks.pipeline.stages import Load, Plan, Stage
+from deltaworks.pipeline.stages import Extract, Load, Plan, Stage
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_bounds
 from deltaworks.runtime.frames import Keeper
@@ -110,4 +110,5 @@ def _stage(
         inputs=stage.inputs,
         detail=bounds[stage.name].summary() if bounds and stage.name in bounds else "",
         columns=columns,
+        found=isinstance(stage, Extract) and stage.plugin.finds_columns(),
     )

@@ -79,6 +79,7 @@ def split(step: StepFrame, stage: Stage, keeper: Keeper) -> tuple[StepFrame, Rej
     balance(stage.name, rows_in, rows_out + rows_refused)
     if step.known_rows is not None:
         balance(stage.name, step.known_rows, rows_in)
+    step.known_rows = rows_in  # a sink that counts for all steps sees only those that passed
     passed = StepFrame(frame=accepted(marked), kept=True, known_rows=rows_out)
     rejects = Rejects(frame=refused(marked), stage=stage.name, kind=stage.kind, rows=rows_refused)
     return passed, rejects

@@ -64,12 +64,14 @@ class Landing:
         for load in self.plan.loads:
             sink = self._sink(load.name)
             if load.name in landed:
-                results[load.name] = CommitInfo(committed=True, note="landed in an earlier run")
+                note = "landed in an earlier run" if load.plugin.keeps else "not shown again"
+                results[load.name] = CommitInfo(committed=load.plugin.keeps, note=note)
                 continue
             self.on_stage(load)
             info = self._write(load, sink, walked.frames[load.inputs[0]])
             results[load.name] = info
-            self.on_landed(output_result(load, self.ctx, info))
+            if load.plugin.keeps:
+                self.on_landed(output_result(load, self.ctx, info))
         return results
 
     def _verify(self, walked: Walked) -> None:
@@ -246,6 +248,7 @@ def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult
         rows_deleted=info.rows_deleted,
         rows_unchanged=info.rows_unchanged,
         note=info.note,
+        shown=info.shown,
     )
 
 

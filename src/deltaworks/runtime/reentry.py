@@ -132,7 +132,8 @@ class ReentryWalker(Walker):
                 hint=f'choose others with --step; these left at "{stage.name}"',
             )
         parts = [
-            stage.plugin.reread(self.ctx, rows.select("raw"), columns) for rows, columns in left
+            stage.plugin.reread(self.ctx, rows.select("raw", "row"), columns)
+            for rows, columns in left
         ]
         return counted(_union([*parts, *self._rows(stage.name, "check")]), known_rows=None)
 

@@ -286,7 +286,8 @@ class _Run:
     def _welcome(self, state: LedgerState, batches: Batches) -> LedgerState:
         """Give sinks that are new what the others have, if the caller says so."""
         known = {sink.name for entry in state.done() for sink in entry.sinks}
-        new = [load.name for load in self.plan.loads if load.name not in known]
+        keepers = [load.name for load in self.plan.loads if load.plugin.keeps]
+        new = [name for name in keepers if name not in known]
         if not (new and known and is_incremental(self.plan)) or self.options.full_refresh:
             return state
         if self.options.new_sinks == "from-now":

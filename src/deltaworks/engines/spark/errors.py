@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltaworks.engines.files import damaged_file
 from deltaworks.engines.spark.notes import noted
 from deltaworks.errors import (
     CommitConflict,
@@ -197,7 +198,7 @@ def _unreadable_file(cause: Cause) -> DeltaworksError:
         return DamagedTable(
             f'data file "{path}" is gone', hint="restore it from a backup, or restore the table"
         )
-    return InputError(f'file "{path}" cannot be read', context={"path": path})
+    return damaged_file(path)
 
 
 def _bare(name: str) -> str:
@@ -281,6 +282,42 @@ def _bad_record(cause: Cause) -> InputError:
         f"a row cannot be read: {record}",
         hint="correct it, or set such rows aside with `on_error: quarantine`",
         context={"record": record},
+    )
+
+
+def _bad_partition(cause: Cause) -> InputError:
+    key = _bare(cause.parameters.get("columnName", ""))
+    value = cause.parameters.get("value", "").strip("'")
+    kind = cause.parameters.get("dataType", "").strip('"').lower()
+    return InputError(
+        f'folder "{key}={value}": "{value}" is not {kind}',
+        hint="correct the folder's name, or the type in `partition_types`",
+    )
+
+
+def _not_text(cause: Cause) -> InputError:
+    charset = cause.parameters.get("charset", "")
+    return InputError(
+        f"a file is not {charset} text",
+        hint="say its `encoding` at the source",
+        context={"encoding": charset},
+    )
+
+
+def _column_name(cause: Cause) -> SpecError:
+    name = _bare(cause.parameters.get("columnName", ""))
+    return SpecError(
+        f'the files cannot have a column named "{name}"',
+        hint=f'rename it in a select step: "`{name}` as other"',
+    )
+
+
+def _column_type(cause: Cause) -> SpecError:
+    name = _bare(cause.parameters.get("columnName", ""))
+    kind = cause.parameters.get("columnType", "").strip('"').lower()
+    return SpecError(
+        f'{cause.parameters.get("format", "").lower()} cannot hold column "{name}" of type {kind}',
+        hint=f"make it text in a derive step: {name}: to_json({name})",
     )
 
 
@@ -410,6 +447,10 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION": _bad_record,
     "MALFORMED_RECORD_IN_PARSING.CANNOT_PARSE_RECORD": _bad_record,
     "MALFORMED_CSV_RECORD": _bad_record,
+    "INVALID_PARTITION_VALUE": _bad_partition,
+    "MALFORMED_CHARACTER_CODING": _not_text,
+    "INVALID_COLUMN_NAME_AS_PATH": _column_name,
+    "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE": _column_type,
     "DELTA_METADATA_MISMATCH": _schema,
     "DELTA_FAILED_TO_MERGE_FIELDS": _schema,
     "TABLE_OR_VIEW_ALREADY_EXISTS": _made_meanwhile,

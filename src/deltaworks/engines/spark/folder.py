@@ -30,10 +30,14 @@ MANIFEST = "_deltaworks.json"
 class FolderWriter:
     """Lands batches in one folder."""
 
-    def __init__(self, folder: str, *, file_format: str, options: dict[str, str]) -> None:
+    def __init__(
+        self, folder: str, *, file_format: str, options: dict[str, str], by_place: bool = False
+    ) -> None:
         self.folder = Path(folder)
         self.file_format = file_format
         self.options = options
+        self.by_place = by_place
+        """Whether readers know columns by their place, so that all files must have the same."""
         self._old = self.folder.with_name(f".{self.folder.name}.deltaworks-old")
 
     def state(self, app_id: str) -> SinkState:
@@ -57,12 +61,19 @@ class FolderWriter:
         staging = self.folder.with_name(f".{self.folder.name}.deltaworks-staging")
         try:
             self._refuse_foreign(replace=replace)
+            if not replace:
+                self._refuse_mixture(manifest, frame.columns)
             shutil.rmtree(staging, ignore_errors=True)
             writer = counter.watch(frame).write.format(self.file_format).options(**self.options)
             writer.partitionBy(*partition_by).save(str(staging))
             rows = counter.rows()
             writers = {**manifest["writers"], txn.app_id: txn.version}
-            document = {"id": manifest["id"] or uuid4().hex, "writers": writers}
+            document = {
+                "id": manifest["id"] or uuid4().hex,
+                "format": self.file_format,
+                "columns": frame.columns,
+                "writers": writers,
+            }
             if replace:
                 self._swap(staging, document)
             else:
@@ -95,6 +106,22 @@ class FolderWriter:
             raise InputError(
                 f'folder "{self.folder}" holds files that Deltaworks did not write',
                 hint="choose another path, or move them away first",
+            )
+
+    def _refuse_mixture(self, manifest: dict[str, Any], columns: list[str]) -> None:
+        """Files that one reader could not read together are not put side by side."""
+        known = manifest.get("format", self.file_format)
+        if known != self.file_format:
+            raise InputError(
+                f'folder "{self.folder}" holds {known} files',
+                hint="choose another path, or replace them with mode overwrite",
+            )
+        before = manifest.get("columns", columns)
+        if self.by_place and before != columns:
+            raise InputError(
+                f"the rows have the columns {', '.join(columns)}; "
+                f'those in folder "{self.folder}" have {", ".join(before)}',
+                hint="select the same columns in the same order, or use mode overwrite",
             )
 
     def _swap(self, staging: Path, document: dict[str, Any]) -> None:

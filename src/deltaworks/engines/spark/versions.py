@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 PYSPARK = "4.2.0"
 DELTA_SPARK = "4.4.0"
+SPARK_AVRO = "4.1.1"
 SCALA = "2.13"
 JAVA_VERSIONS = (17, 21, 25)
 
@@ -31,7 +32,7 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
 
-# These two are enough. Their transitive dependencies would put older copies of
+# These are enough. Their transitive dependencies would put older copies of
 # what PySpark ships already in front of it on the class path.
 CORE_JARS = (
     Jar(
@@ -47,5 +48,14 @@ CORE_JARS = (
         version=DELTA_SPARK,
         sha256="c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
         size_bytes=113_863,
+    ),
+    # Not PySpark's own version: when this was locked, the resolver found no spark-avro 4.2.0.
+    # What the older one reads and writes is tested in tests/pipelines/test_file_formats.py.
+    Jar(
+        group="org.apache.spark",
+        artifact=f"spark-avro_{SCALA}",
+        version=SPARK_AVRO,
+        sha256="6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
+        size_bytes=92_354,
     ),
 )

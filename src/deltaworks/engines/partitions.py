@@ -1,0 +1,57 @@
+"""Folders named `key=value` below a path: each key is a column of the rows in them."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+
+from deltaworks.config.files import shown_path
+from deltaworks.errors import InputError
+from deltaworks.model.batch import Bounds
+
+
+def partition_base(identity: str) -> str:
+    """The folder below which `key=value` counts: the path, or a glob up to its first wildcard."""
+    if Path(identity).is_dir():
+        return identity
+    parts = Path(identity).parts
+    if os.path.lexists(identity) or not glob.has_magic(identity):
+        return str(Path(identity).parent)
+    fixed = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return str(Path(*parts[:fixed]))
+
+
+def partition_keys(bounds: Bounds) -> tuple[str, ...]:
+    """The keys of the folders, outermost first; files that do not agree on them are refused.
+
+    Spark would pass over files that lie outside the folders of the others, and say nothing.
+    """
+    base, found, first = Path(partition_base(bounds.identity)), None, ""
+    for stamp in bounds.files:
+        keys = _keys(Path(stamp.path), base)
+        if found is None:
+            found, first = keys, stamp.path
+        elif keys != found:
+            raise InputError(
+                f"{shown_path(Path(stamp.path))} lies in {_told(keys)}, "
+                f"and {shown_path(Path(first))} in {_told(found)}",
+                hint="put all files into folders of the same keys, or read them as two sources",
+            )
+    return found or ()
+
+
+def _keys(path: Path, base: Path) -> tuple[str, ...]:
+    """As Spark finds them: the innermost run of such folders, plain ones below it aside."""
+    folders = path.relative_to(base).parts[:-1] if path.is_relative_to(base) else ()
+    keys: list[str] = []
+    for folder in reversed(folders):
+        if folder.find("=") > 0:
+            keys.append(folder.partition("=")[0])
+        elif keys:
+            break
+    return tuple(reversed(keys))
+
+
+def _told(keys: tuple[str, ...]) -> str:
+    return f"folders of {', '.join(keys)}" if keys else "no folder named key=value"

@@ -1,0 +1,108 @@
+"""Files as rows: their own columns, those of their folders, and where each row is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from deltaworks.engines.files import spark_paths
+from deltaworks.engines.partitions import partition_base, partition_keys
+from deltaworks.engines.spark.columns import declared_columns, quoted
+from deltaworks.errors import InputError, SpecError
+from deltaworks.model.batch import Bounds
+from deltaworks.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
+
+SOURCE_FILE = "_source_file"
+INGESTED_AT = "_ingested_at"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRows:
+    """Files of one format, and what is to be known of them besides their rows."""
+
+    spark: SparkSession
+    file_format: str
+    bounds: Bounds
+    options: Mapping[str, str]
+    partition_types: Mapping[str, str]
+    source_file: bool
+    ingested_at: datetime | None
+
+    def own_columns(self, **more: str) -> StructType:
+        """The columns that Spark finds in the files themselves."""
+        return self._reader(more).load(spark_paths(self.bounds)).schema
+
+    def frame(self, columns: StructType | None = None, **more: str) -> DataFrame:
+        """The rows, with the files' own columns unless others are named."""
+        keys = partition_keys(self.bounds)
+        self._require_keys(keys)
+        reader = self._reader(more)
+        if keys:
+            reader = reader.schema(self._with_keys(columns or self.own_columns(**more), keys))
+            reader = reader.option("basePath", partition_base(self.bounds.identity))
+        elif columns is not None:
+            reader = reader.schema(columns)
+        return self._with_origin(reader.load(spark_paths(self.bounds)))
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Columns that are not in the files."""
+        file = (SOURCE_FILE,) if self.source_file else ()
+        moment = (INGESTED_AT,) if self.ingested_at is not None else ()
+        return (*partition_keys(self.bounds), *file, *moment)
+
+    def _reader(self, more: Mapping[str, str]) -> DataFrameReader:
+        return self.spark.read.format(self.file_format).options(**{**self.options, **more})
+
+    def _with_keys(self, columns: StructType, keys: tuple[str, ...]) -> StructType:
+        """Keys are text unless a type is named: one guessed from a few values would change."""
+        from pyspark.sql.types import StructType
+
+        named = {field.name.lower() for field in columns.fields}
+        missing = [key for key in keys if key.lower() not in named]
+        types = [f"{quoted(key)} {self.partition_types.get(key, 'string')}" for key in missing]
+        added = declared_columns(", ".join(types)).fields if types else []
+        return StructType([*columns.fields, *added])
+
+    def _require_keys(self, keys: tuple[str, ...]) -> None:
+        for name in self.partition_types:
+            if name not in keys:
+                raise SpecError(
+                    f'partition_types names "{name}", and no folder is called {name}=...',
+                    hint=did_you_mean(name, keys),
+                )
+
+    def _with_origin(self, frame: DataFrame) -> DataFrame:
+        names = [name for name in (SOURCE_FILE, INGESTED_AT) if name in self.added]
+        for name in names:
+            if name in frame.columns:
+                raise InputError(
+                    f'the files have a column "{name}" of their own',
+                    hint=f"leave `{name.removeprefix('_')}` out",
+                )
+        for name in names:
+            value = file_path(frame) if name == SOURCE_FILE else moment(self.ingested_at)
+            frame = frame.select("*", value.alias(name))
+        return frame
+
+
+def file_path(frame: DataFrame) -> Column:
+    """The path of the file that a row is from, as people write it."""
+    from pyspark.sql import functions as F
+
+    address = frame.metadataColumn("_metadata").getField("file_path")
+    plain = F.regexp_replace(address, "^file:/+", "/")
+    return F.url_decode(F.replace(plain, F.lit("+"), F.lit("%2B")))  # which it takes for a space
+
+
+def moment(at: datetime | None) -> Column:
+    """A point in time as a value."""
+    from pyspark.sql import functions as F
+
+    return F.lit(at).cast("timestamp")

@@ -1,0 +1,93 @@
+"""JSON files as their lines show them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.engines.spark.text_files import TextFiles
+from deltaworks.errors import InputError
+from deltaworks.model.batch import Bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+    from pyspark.sql.types import StructType
+
+_SHOWN = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonFiles(TextFiles):
+    """Lines of records, or documents of many lines."""
+
+    multiline: bool
+
+    def records(self, path: str) -> Iterator[tuple[int, str]]:
+        return iter(()) if self.multiline else super().records(path)
+
+    def surely_row(self, line: str) -> bool:
+        return line.startswith("{")
+
+    def values(self, line: str, columns: Sequence[str]) -> Mapping[str, str]:
+        record = _loaded(line)
+        found = record if isinstance(record, dict) else {}
+        return {name: _text(found[name]) for name in columns if name in found}
+
+    def fault(self, raw: str, parsed: Sequence[Row], columns: StructType) -> str:
+        try:
+            document = json.loads(raw)
+        except json.JSONDecodeError as problem:
+            place = f"character {problem.colno}"
+            place = f"line {problem.lineno}, {place}" if problem.lineno > 1 else place
+            return f"not JSON ({problem.msg}, at {place}): {raw[:_SHOWN]}"
+        records = document if isinstance(document, list) else [document]
+        for record, row in zip(records, parsed, strict=False):
+            if not isinstance(record, dict):
+                return f"an object such as {{...}} is wanted, not {_text(record)[:_SHOWN]}"
+            if found := _misfit(record, row, columns, ""):
+                return found
+        return f"the record does not fit its columns: {raw[:_SHOWN]}"
+
+
+def refuse_lines(bounds: Bounds, files: JsonFiles) -> None:
+    """A file of one record per line is no document: all records but the first would be lost."""
+    for stamp in bounds.files:
+        lines = (line for _, line in files.lines(stamp.path) if line.strip())
+        first, second = next(lines, ""), next(lines, "")
+        if second and isinstance(_loaded(first), dict | list):
+            raise InputError(
+                f'file "{stamp.path}" holds more than one document',
+                hint="leave `multiline` out for files of one record per line",
+                context={"path": stamp.path},
+            )
+
+
+def _misfit(record: Mapping[str, Any], row: Row, columns: Any, above: str) -> str:
+    """The first value that Spark could not take, by its full name; empty when there is none."""
+    from pyspark.sql.types import StructType
+
+    for field in columns.fields:
+        value, taken = record.get(field.name), row[field.name]
+        if value is None:
+            continue
+        if taken is None:
+            kind = field.dataType.simpleString()
+            return f'column "{above}{field.name}": "{_text(value)[:_SHOWN]}" is not {kind}'
+        nested = isinstance(field.dataType, StructType) and isinstance(value, dict)
+        found = _misfit(value, taken, field.dataType, f"{above}{field.name}.") if nested else ""
+        if found:
+            return found
+    return ""
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

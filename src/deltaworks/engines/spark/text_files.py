@@ -1,0 +1,111 @@
+"""Text files looked at line by line, to say exactly where one is wrong."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from deltaworks.config.files import shown_path
+from deltaworks.engines.files import damaged_file
+from deltaworks.errors import DeltaworksError, InputError
+from deltaworks.model.batch import Bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+    from pyspark.sql.types import StructType
+
+SET_ASIDE = "correct it, or set such rows aside with `on_error: quarantine`"
+_MOST_LINES = 5_000_000
+_OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFiles(ABC):
+    """How text files are written: what is a record, and what its values are."""
+
+    encoding: str
+
+    def lines(self, path: str) -> Iterator[tuple[int, str]]:
+        """The lines of a file, numbered; none where only Spark can unpack it."""
+        if _only_spark_reads(path):
+            return
+        try:
+            with _opened(path, self.encoding, errors="replace") as handle:
+                for number, line in enumerate(handle, start=1):
+                    if number > _MOST_LINES:
+                        return
+                    yield number, line.rstrip("\r\n").removeprefix("\ufeff" if number == 1 else "")
+        except (OSError, EOFError, zlib.error) as problem:
+            raise damaged_file(path) from problem
+
+    def records(self, path: str) -> Iterator[tuple[int, str]]:
+        """The lines that hold a record."""
+        return self.lines(path)
+
+    def surely_row(self, line: str) -> bool:
+        """Whether a line is a row, whatever else is true of it."""
+        return bool(line.strip())
+
+    @abstractmethod
+    def values(self, line: str, columns: Sequence[str]) -> Mapping[str, str]:
+        """The values of a record as text, by column."""
+
+    @abstractmethod
+    def fault(self, raw: str, parsed: Sequence[Row], columns: StructType) -> str:
+        """Why a text does not fit the columns; `parsed` is what Spark made of it."""
+
+
+def _only_spark_reads(path: str) -> bool:
+    return path.lower().endswith((".zst", ".lz4", ".snappy", ".deflate"))
+
+
+def _opened(path: str, encoding: str, *, errors: str) -> IO[str]:
+    opener: Callable[..., IO[str]] = _OPENERS.get(Path(path).suffix.lower(), open)
+    return opener(path, "rt", encoding=encoding, errors=errors, newline="")
+
+
+def find_other_text(error: DeltaworksError, bounds: Bounds, encoding: str) -> DeltaworksError:
+    """The error for bytes that are not text of an encoding, with the file that has them."""
+    for stamp in bounds.files:
+        if _only_spark_reads(stamp.path):
+            continue
+        try:
+            with _opened(stamp.path, encoding, errors="strict") as handle:
+                for _ in handle:
+                    pass
+        except UnicodeDecodeError:
+            place = shown_path(Path(stamp.path))
+            return InputError(f"{place} is not {encoding} text", hint=error.hint)
+    return error
+
+
+def record_error(
+    files: TextFiles, path: str, *, raw: str, parsed: Sequence[Row], columns: StructType
+) -> InputError:
+    """The error for a record that does not fit its columns: file, line, column and value."""
+    line = next((number for number, text in files.records(path) if text == raw), 0)
+    place = f"{shown_path(Path(path))}:{line}" if line else shown_path(Path(path))
+    return InputError(f"{place}: {files.fault(raw, parsed, columns)}", hint=SET_ASIDE)
+
+
+def find_value(
+    error: DeltaworksError, bounds: Bounds, files: TextFiles, *, columns: Sequence[str]
+) -> DeltaworksError:
+    """The error for a value that a later step could not cast, with its file, line and column."""
+    value = str(error.context["value"])
+    suspects = {str(name).lower() for name in error.context.get("columns") or ()}  # type: ignore[attr-defined]
+    for stamp in bounds.files:
+        for number, text in files.records(stamp.path):
+            for name, cell in files.values(text, columns).items():
+                if cell == value and (not suspects or name.lower() in suspects):
+                    kind = error.context.get("type", "of its type")
+                    place = f"{shown_path(Path(stamp.path))}:{number}"
+                    message = f'{place}: column "{name}": "{value}" is not {kind}'
+                    return InputError(message, hint=error.hint)
+    return error

@@ -1,0 +1,20 @@
+"""Write ORC files."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from deltaworks.contracts.plugin import Example
+from deltaworks.engines.folder_sink import FolderSink
+
+
+class OrcSink(FolderSink):
+    """A folder of ORC files, staged and then moved into place."""
+
+    example: ClassVar[Example] = {"path": "out", "partition_by": ["name"]}
+
+    compression: Literal["snappy", "zstd", "zlib", "lz4", "none"] = "zstd"
+    """How the files are compressed."""
+
+    def writer_options(self) -> dict[str, str]:
+        return {"compression": self.compression}

@@ -1,0 +1,26 @@
+"""Read Avro files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import Example
+from deltaworks.engines.column_source import ColumnSource
+from deltaworks.engines.files import refuse_other_files
+from deltaworks.model.batch import Bounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BEGINNING = b"Obj\x01"
+
+
+class AvroSource(ColumnSource):
+    """Avro files at a path, folder or glob."""
+
+    example: ClassVar[Example] = {"path": "orders"}
+
+    def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        refuse_other_files(bounds, _BEGINNING, kind="an Avro")
+        return super().read(ctx, bounds)

@@ -1,0 +1,31 @@
+"""Read ORC files."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from deltaworks.contracts.context import Site
+from deltaworks.contracts.plugin import Example
+from deltaworks.engines.column_source import ColumnSource
+from deltaworks.engines.footers import rows_in_footers
+from deltaworks.model.batch import Bounds
+
+
+class OrcSource(ColumnSource):
+    """ORC files at a path, folder or glob."""
+
+    example: ClassVar[Example] = {"path": "orders"}
+
+    merge_schema: bool = False
+    """Take the columns of all files, not of one."""
+
+    def reader_options(self) -> dict[str, str]:
+        return {"mergeSchema": str(self.merge_schema).lower()}
+
+    def rows(self, site: Site, bounds: Bounds) -> int | None:
+        from pyarrow import orc
+
+        def count(path: str) -> int:
+            return int(orc.ORCFile(path).nrows)
+
+        return rows_in_footers(bounds, count, kind="an ORC")
