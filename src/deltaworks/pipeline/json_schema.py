@@ -68,6 +68,10 @@ def _parts() -> Schema:
             "pattern": f"^({NAME_PATTERN})$|\\$\\{{",
         },
         "description": {"description": "What it is for, in a sentence.", "type": "string"},
+        "audit_columns": {
+            "description": "Whether rows in Delta tables say which run and batch brought them.",
+            "type": "boolean",
+        },
         "extract": {
             "description": "One source, or several under names of your choice.",
             "type": "object",
