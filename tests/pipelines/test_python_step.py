@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -138,6 +139,21 @@ def test_a_function_takes_and_returns_rows(project: Bench) -> None:
     ]
 
 
+def test_a_module_that_is_installed_or_was_imported_before_is_used(project: Bench) -> None:
+    root = project.context.site.root
+    installed = project.frame(ROWS, type="python", function="inspect:unwrap")
+    assert installed.columns == ["id", "name", "n", "price", "at", "s", "tags"]
+    (root / "mine.py").write_text("def same(df):\n    return df\n", encoding="utf-8")
+    sys.path.insert(0, str(root))
+    try:
+        mine = importlib.import_module("mine")
+        project.frame(ROWS, type="python", function="mine:same")
+        assert sys.modules["mine"] is mine
+    finally:
+        sys.path.remove(str(root))
+        sys.modules.pop("mine")
+
+
 @pytest.mark.parametrize(
     ("text", "says", "hint"),
     [
@@ -175,6 +191,7 @@ def test_a_link_out_of_the_project_is_refused(project: Bench) -> None:
 def test_what_goes_together_is_said() -> None:
     assert "schema" in step("python", function="a.py:f", row=True).problems()[0]
     assert "row: true" in step("python", function="a.py:f", schema="a int").problems()[0]
+    assert not step("python", function="a.py:f").columns_known()
     for text in ("clean", "a.py:", ":clean", "a.py:not a name"):
         with pytest.raises(ValueError, match="write a file and a function"):
             step("python", function=text)
@@ -277,6 +294,8 @@ def test_a_value_that_fits_is_kept_exactly(jvm: SparkSession) -> None:  # noqa: 
     given = {"d": 1, "t": moment, "m": {"a": 1, "b": None}, "b": b"x", "n": day}
     fitted = fitted_to(given, kind, "")
     assert fitted == (Decimal(1), moment.replace(tzinfo=UTC), {"a": 1.0, "b": None}, b"x", day)
+    listed = declared_columns("a array<timestamp>, n string")
+    assert told(([moment.replace(tzinfo=UTC)], None), listed)["a"][0].tzinfo is UTC
     assert told(fitted, kind) == {
         "d": Decimal(1),
         "t": moment.replace(tzinfo=UTC),

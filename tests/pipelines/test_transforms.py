@@ -74,6 +74,8 @@ def test_rename_reaches_columns_fields_and_odd_names(orders: Bench) -> None:
         orders.frame(ORDERS, type="rename", columns={"id": "name"})
     with pytest.raises(SpecError, match=r'rename in "address\.geo" gives two columns named "lon"'):
         orders.frame(ORDERS, type="rename", columns={"address.geo.lat": "lon"})
+    with pytest.raises(SpecError, match="keys have no names to change"):
+        orders.frame(ORDERS, type="rename", columns={"tags.size": "x"})
     assert step("rename", columns={"id": " "}).problems() == ('"id" needs a new name',)
 
 
@@ -84,6 +86,7 @@ def test_fill_replaces_null_only_with_values_of_the_column_s_type(orders: Bench)
         "address.city": "?",
         "unit.price": 7,
         "at": "2026-01-31T00:00:00Z",
+        "address.geo.lat": 0,
     }
     found = by_id(orders, "name|amount|address.city|`unit.price`|at", type="fill", columns=values)
     day = [datetime(2026, 1, n, tzinfo=UTC).replace(tzinfo=None) for n in (1, 2, 31)]
@@ -110,6 +113,7 @@ def test_fill_replaces_null_only_with_values_of_the_column_s_type(orders: Bench)
         ("amount", "many", '"many" does not fit', "of type"),
         ("amount", "NaN", '"NaN" does not fit', "of type"),
         ("at", "soon", '"soon" does not fit', "2026-01-31"),
+        ("address.geo.lon", "x", r'does not fit column "address\.geo\.lon"', "of type double"),
         ("address", "x", "does not fit", "derive"),
         ("lines.n", 0, "lies inside an array", "explode"),
         ("tags.size", "L", "lies inside an array or a map", "explode"),
@@ -204,6 +208,7 @@ def test_union_matches_by_name_and_widens_exactly(orders: Bench) -> None:
         ("SELECT 1 AS id, 'x' AS note, 2 AS more", False, 'no column "more"', "rename"),
         ("SELECT 1 AS id, 'x' AS noet", False, 'no column "note"', 'did you mean "noet"?'),
         ("SELECT 'x' AS id, 'x' AS note", True, '"id" is int here and string in "b"', "cast"),
+        ("SELECT 1 AS id, array('x') AS note", True, '"note" is string here and array', "cast"),
         ("SELECT 1.5D AS id, 'x' AS note", True, '"id" is int here and double', "cast"),
     ],
 )
@@ -220,6 +225,31 @@ def test_union_refuses_columns_that_differ(
             **{"with": "b"},
         )
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "fits"),
+    [
+        ("array(1)", "array(2L)", True),
+        ("array(1)", "array('x')", False),
+        ("map('a', 1)", "map('a', 2L)", True),
+        ("map('a', 1)", "map(1, 2)", False),
+        ("1.5F", "1.5D", True),
+        ("1.00BD", "1.000BD", True),
+        ("cast(1 as decimal(38,0))", "cast(1 as decimal(38,10))", False),
+        ("named_struct('a', 1)", "named_struct('a', 'x')", False),
+    ],
+)
+def test_union_takes_types_that_fit_one_type_exactly(
+    orders: Bench, left: str, right: str, fits: bool
+) -> None:
+    other = {"b": f"SELECT {right} AS v"}
+    options = {"type": "union", "missing_columns": "fill", "with": "b"}
+    if fits:
+        assert orders.frame(f"SELECT {left} AS v", other, **options).columns == ["v"]
+        return
+    with pytest.raises(SpecError, match='column "v" is'):
+        orders.frame(f"SELECT {left} AS v", other, **options)
 
 
 SALES = """
@@ -329,6 +359,42 @@ def test_pivot_puts_values_side_by_side(orders: Bench) -> None:
         orders.frame(SALES, type="pivot", column="día", values=[1], aggregations=[wrong])
 
 
+def test_pivot_refuses_to_make_a_column_of_everything(orders: Bench) -> None:
+    many = "SELECT id AS k, id AS n FROM range(1001)"
+    with pytest.raises(SpecError, match="more than 1,000 values") as caught:
+        orders.frame(many, type="pivot", column="k", aggregations=[{"function": "count"}])
+    assert '"values"' in caught.value.hint
+    wanted = step("pivot", column="k", aggregations=[{"function": "sum"}])
+    assert wanted.problems() == ('aggregation "sum" needs a "column"',)
+    assert not wanted.columns_known()
+    assert wanted.left_out(orders.spark.sql(many)) is None
+
+
+def test_figures_know_what_they_can_add_and_order(orders: Bench) -> None:
+    source = (
+        "SELECT interval '1' day AS d, named_struct('m', map('a', 1)) AS s, array(map(1, 2)) AS a, "
+        "array(3) AS n, named_struct('variant', 1) AS v"
+    )
+
+    def tried(function: str, column: str) -> list[tuple[Any, ...]]:
+        figures = [{"function": function, "column": column}]
+        return orders.rows(source, type="aggregate", aggregations=figures)
+
+    assert [str(row[0]) for row in tried("sum", "d")] == ["1 day, 0:00:00"]
+    assert tried("max", "n") == [([3],)]
+    assert [tuple(row[0]) for row in tried("min", "v")] == [(1,)]
+    for function, column in (("stddev", "d"), ("max", "s"), ("min", "a"), ("sum", "n")):
+        with pytest.raises(SpecError, match=f'"{function}" needs'):
+            tried(function, column)
+
+
+def test_join_refuses_keys_of_types_that_do_not_compare(orders: Bench) -> None:
+    other = {"b": "SELECT 'x' AS id"}
+    with pytest.raises(SpecError, match='"id" is int here and string in "b"') as caught:
+        orders.frame("SELECT 1 AS id", other, type="join", on="id", **{"with": "b"})
+    assert caught.value.hint == "cast one of them first"
+
+
 def test_flatten_takes_structs_apart(orders: Bench) -> None:
     frame = orders.frame(ORDERS, type="flatten")
     assert frame.columns[3:6] == ["address_city", "address_geo_lat", "address_geo_lon"]
@@ -390,6 +456,11 @@ def test_old_steps_reach_nested_fields_and_odd_names(orders: Bench) -> None:
         (None, "9000", "é2"),
         (None, None, None),
     ]
+    for inside in ("tags.size", "lines.n", "lines.new"):
+        with pytest.raises(SpecError, match="lies inside an array or a map"):
+            orders.frame(ORDERS, type="derive", columns={inside: "1"})
+    with pytest.raises(SpecError, match=r'"id\.x", which does not exist'):
+        orders.frame(ORDERS, type="cast", columns={"id.x": "int"})
     assert by_id(orders, "id", type="filter", condition="address.geo.lat > 1") == [(1,)]
     grouped = orders.frame(
         ORDERS,

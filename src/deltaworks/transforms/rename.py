@@ -12,8 +12,6 @@ from deltaworks.contracts.transform import Transform
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_TWINS = "choose another name, or rename the other one as well"
-
 
 class RenameTransform(Transform):
     """Columns and nested fields under new names, in the same places."""
@@ -38,10 +36,9 @@ class RenameTransform(Transform):
         names = {
             require_place(frame, old, where="rename").path: new for old, new in self.columns.items()
         }
-        result = renamed(frame, names)
-        refuse_twins(result.columns, where="rename", hint=_TWINS)
-        for path in {path[:-1] for path in names if len(path) > 1}:
+        for path in {path[:-1] for path in names}:
             fields = struct_at(frame.schema, path).fieldNames()
             after = [names.get((*path, field), field) for field in fields]
-            refuse_twins(after, where=f'rename in "{".".join(path)}"', hint=_TWINS)
-        return result
+            where = f'rename in "{".".join(path)}"' if path else "rename"
+            refuse_twins(after, where=where, hint="choose another name, or rename both")
+        return renamed(frame, names)

@@ -56,15 +56,16 @@ def with_value(frame: DataFrame, name: str, value: Column) -> DataFrame:
 
     A struct that is NULL stays NULL.
     """
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import ArrayType, StructType
 
     found = find_place(frame.schema, name)
     if found is None:
         before, dot, last = name.rpartition(".")
         parent = find_place(frame.schema, before) if dot else None
-        if parent is None or not isinstance(parent.kind, StructType) or not parent.is_plain:
+        if parent is None or not isinstance(parent.kind, StructType | ArrayType):
             return frame.withColumn(name, value)
-        found = Place(path=(*parent.path, last), kind=parent.kind)
+        is_plain = parent.is_plain and isinstance(parent.kind, StructType)
+        found = Place(path=(*parent.path, last), kind=parent.kind, is_plain=is_plain)
     if not found.is_plain:
         raise _many(name, found, where="derive")
     return changed(frame, [(found, lambda _: value)])
@@ -76,9 +77,7 @@ def renamed(frame: DataFrame, names: Mapping[tuple[str, ...], str]) -> DataFrame
 
     columns = []
     for field in frame.schema.fields:
-        inside = {
-            path[1:]: new for path, new in names.items() if path[0] == field.name and path[1:]
-        }
+        inside = _below(names, field.name)
         value = F.col(quoted(field.name))
         if inside:
             value = value.cast(_renamed_type(field.dataType, inside))
@@ -97,13 +96,10 @@ def _renamed_type(kind: DataType, names: Mapping[tuple[str, ...], str]) -> DataT
 
     if isinstance(kind, ArrayType):
         return ArrayType(_renamed_type(kind.elementType, names), kind.containsNull)
-    if not isinstance(kind, StructType):
-        return kind
+    assert isinstance(kind, StructType)
     fields = []
     for field in kind.fields:
-        inside = {
-            path[1:]: new for path, new in names.items() if path[0] == field.name and path[1:]
-        }
+        inside = _below(names, field.name)
         inner = _renamed_type(field.dataType, inside) if inside else field.dataType
         name = names.get((field.name,), field.name)
         fields.append(StructField(name, inner, field.nullable))
@@ -133,6 +129,11 @@ def struct_at(schema: StructType, path: tuple[str, ...]) -> StructType:
     for part in path:
         kind = found[part].dataType
         inner = kind.elementType if isinstance(kind, ArrayType) else kind
-        assert isinstance(inner, StructType)
+        if not isinstance(inner, StructType):
+            named = ".".join(path)
+            raise SpecError(
+                f'"{named}" is {kind.simpleString()}, whose keys have no names to change',
+                hint=f"make rows of it first: {{type: explode, column: {path[0]}}}",
+            )
         found = inner
     return found

@@ -92,11 +92,14 @@ class UserCode:
 def _first_line(text: str) -> str:
     """What an error says, without the codes that Spark puts around it."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return re.sub(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: .*$", "", line)
+    return _cut(re.sub(r"^\[[A-Z_.0-9]+\]\s*|\s*SQLSTATE: .*$", "", line))
 
 
 def _shown(row: Mapping[str, Any]) -> str:
-    text = json.dumps(row, default=str, ensure_ascii=False)
+    return _cut(json.dumps(row, default=str, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _MOST_SIGNS else text[:_MOST_SIGNS] + "..."
 
 
@@ -213,4 +216,4 @@ def _require(fits: bool, value: Any, kind: DataType, name: str) -> None:  # noqa
 
 
 def _described(value: Any) -> str:
-    return "None" if value is None else f"{value!r} ({type(value).__name__})"[:_MOST_SIGNS]
+    return "None" if value is None else _cut(f"{value!r} ({type(value).__name__})")
