@@ -174,7 +174,7 @@ def test_what_is_wrong_fails_with_the_rows_that_differ(shop: Workbench) -> None:
     assert [failure["message"].splitlines()[0] for failure in itself["failures"]] == [
         'there is no column "idd" to expect',
         '"one" is expected in column "id", whose values are bigint',
-        'some of the expected rows name column "v" and some do not',
+        'some of the expected rows name column "id" and some do not',
     ]
     shown = shop.cli("test", "rows differ", "--quiet").stdout
     assert '  tests/wrong.yaml:4: out/orders: 2 rows missing\n    - {"id": 2, "v": "3.00"}' in (
