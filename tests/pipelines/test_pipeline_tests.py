@@ -183,6 +183,26 @@ def test_what_is_wrong_fails_with_the_rows_that_differ(shop: Workbench) -> None:
     assert '    + {"cust": 7, "id": 1, "v": "1.50", "at": null, "name": "ada"}' in shown
 
 
+def test_values_of_every_kind_are_given_and_compared(bench: Workbench) -> None:
+    query = (
+        "SELECT flag, price, box.a AS a, tags[0] AS tag, map(name, price) AS m, "
+        "encode(name, 'UTF-8') AS raw, NULL AS nothing FROM input"
+    )
+    bench.pipeline(
+        "kinds",
+        f'extract: {{type: delta, table: t}}\ntransform: [{{type: sql, query: "{query}"}}]\n'
+        "load: {type: parquet, path: out}\n",
+    )
+    row = "{flag: true, price: 1.5, box: {a: 1}, tags: [x, y], name: ada}"
+    wanted = "{flag: true, price: 1.5, a: 1, tag: x, m: {ada: 1.5}, raw: YWRh, nothing: null}"
+    bench.write(
+        "tests/kinds.yaml",
+        f"pipeline: kinds\ntests:\n  - {{name: a, given: [{row}], expect: [{wanted}]}}\n",
+    )
+    (result,) = bench.open().test()
+    assert result.failures == ()
+
+
 def test_the_tests_that_init_writes_pass(bench: Workbench) -> None:
     folder = bench.root / "new"
     run_cli("init", str(folder))
