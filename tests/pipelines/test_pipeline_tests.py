@@ -174,13 +174,33 @@ def test_what_is_wrong_fails_with_the_rows_that_differ(shop: Workbench) -> None:
     assert [failure["message"].splitlines()[0] for failure in itself["failures"]] == [
         'there is no column "idd" to expect',
         '"one" is expected in column "id", whose values are bigint',
-        'some of the expected rows name column "v" and some do not',
+        'some of the expected rows name column "id" and some do not',
     ]
     shown = shop.cli("test", "rows differ", "--quiet").stdout
     assert '  tests/wrong.yaml:4: out/orders: 2 rows missing\n    - {"id": 2, "v": "3.00"}' in (
         shown.replace(f"{shop.root}/", "")
     )
     assert '    + {"cust": 7, "id": 1, "v": "1.50", "at": null, "name": "ada"}' in shown
+
+
+def test_values_of_every_kind_are_given_and_compared(bench: Workbench) -> None:
+    query = (
+        "SELECT flag, price, box.a AS a, tags[0] AS tag, map(name, price) AS m, "
+        "encode(name, 'UTF-8') AS raw, NULL AS nothing FROM input"
+    )
+    bench.pipeline(
+        "kinds",
+        f'extract: {{type: delta, table: t}}\ntransform: [{{type: sql, query: "{query}"}}]\n'
+        "load: {type: parquet, path: out}\n",
+    )
+    row = "{flag: true, price: 1.5, box: {a: 1}, tags: [x, y], name: ada}"
+    wanted = "{flag: true, price: 1.5, a: 1, tag: x, m: {ada: 1.5}, raw: YWRh, nothing: null}"
+    bench.write(
+        "tests/kinds.yaml",
+        f"pipeline: kinds\ntests:\n  - {{name: a, given: [{row}], expect: [{wanted}]}}\n",
+    )
+    (result,) = bench.open().test()
+    assert result.failures == ()
 
 
 def test_the_tests_that_init_writes_pass(bench: Workbench) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deltaworks.errors import GuardError, StorageError
+from deltaworks.errors import GuardError, Interrupted, StorageError
+from deltaworks.runtime.halt import Halt, by_ctrl_c
 from deltaworks.runtime.lock import locked, pipeline_lock, table_lock
 
 HOLD = """
@@ -200,3 +201,16 @@ def test_a_jvm_that_is_done_with_a_lock_is_not_waited_for(tmp_path: Path) -> Non
         locks.name_jvm(1, psutil.Process(1).create_time())
         assert json.loads(path.read_text())["jvm"] is not None
     assert json.loads(path.read_text())["jvm"] is None
+
+
+def test_a_run_that_is_to_stop_does_not_wait_on(tmp_path: Path) -> None:
+    path, halt = tmp_path / ".orders.lock", Halt()
+    start = time.monotonic()
+    with locked([path], wait_seconds=0, notify=silent):
+        halt.ask(by_ctrl_c)
+        with (
+            pytest.raises(Interrupted, match="stopped by Ctrl-C, at its start"),
+            locked([path], wait_seconds=60, notify=silent, while_waiting=halt.obey),
+        ):
+            raise AssertionError("the lock was free")
+    assert time.monotonic() - start < 10

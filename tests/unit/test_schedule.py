@@ -10,7 +10,7 @@ import pytest
 
 from deltaworks.errors import DeltaworksError, Interrupted, RunError
 from deltaworks.model.results import FAILED, SUCCEEDED, RunResult
-from deltaworks.runtime.halt import Halt
+from deltaworks.runtime.halt import Halt, by_ctrl_c
 from deltaworks.runtime.schedule import Job, run_jobs
 
 
@@ -101,10 +101,16 @@ def test_a_job_that_is_not_among_them_is_not_waited_for() -> None:
 
 def test_after_ctrl_c_in_one_run_the_rest_is_not_run() -> None:
     yard = Yard()
-    jobs = [yard.job("a", error=Interrupted("stopped by Ctrl-C")), yard.job("b")]
+    jobs = [yard.job("a", error=by_ctrl_c("in load")), yard.job("b")]
     results = run_jobs(jobs, at_once=1)
     assert [r.notes for r in results] == [(), ("not run: stopped by Ctrl-C",)]
     assert yard.seen == ["a"]
+
+
+def test_a_run_that_somebody_cancelled_in_spark_stops_no_other() -> None:
+    yard = Yard()
+    run_jobs([yard.job("a", error=Interrupted("cancelled")), yard.job("b")], at_once=1)
+    assert yard.seen == ["a", "b"]
 
 
 def test_what_stops_a_run_before_it_begins_is_a_result_too() -> None:

@@ -85,6 +85,8 @@ def run(
             raise ConfigError(
                 "say which pipeline to run", hint="deltaworks run NAME, or --all, or --select"
             )
+        if parallel > 1 and not many:
+            raise ConfigError("--parallel needs several pipelines", hint="add --all or --select")
         options: dict[str, Any] = {
             "batch_id": batch_id,
             "again": again,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AGAIN_S = 0.2
+BY_USER = "by_user"
+"""In the context of the error of a run that its user stopped: the next one is not to begin."""
 _GO_ON = "run it again: it goes on where it stopped"
 
 Why = Callable[[str], Interrupted]
@@ -100,4 +102,8 @@ def _too_long(limit: timedelta) -> Why:
 
 def by_ctrl_c(place: str) -> Interrupted:
     """The error of a run that its user stopped."""
-    return Interrupted(f"stopped by Ctrl-C, {place}; no table was left half written", hint=_GO_ON)
+    return Interrupted(
+        f"stopped by Ctrl-C, {place}; no table was left half written",
+        hint=_GO_ON,
+        context={BY_USER: True},
+    )

@@ -38,6 +38,7 @@ from deltaworks.runtime.decide import (
     decide,
     finish_only,
 )
+from deltaworks.runtime.halt import BY_USER
 from deltaworks.runtime.ledger import BatchEntry, Ledger, LedgerState
 from deltaworks.runtime.lock import LockSet, locked, pipeline_lock, table_lock
 from deltaworks.runtime.quarantine import Choice
@@ -119,6 +120,7 @@ class _Run:
             error = Interrupted(
                 "stopped by Ctrl-C; no table was left half written",
                 hint="run it again: it goes on where it stopped",
+                context={BY_USER: True},
             )
         result = self._result(error, self.place.clock.monotonic() - start)
         self._record_end(result)

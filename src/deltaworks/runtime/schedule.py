@@ -7,9 +7,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from deltaworks.errors import DeltaworksError, Interrupted
+from deltaworks.errors import DeltaworksError
 from deltaworks.model.results import FAILED, SKIPPED, RunResult
-from deltaworks.runtime.halt import Halt, by_ctrl_c
+from deltaworks.runtime.halt import BY_USER, Halt, by_ctrl_c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,8 @@ class _Board:
         """A job has ended."""
         self.running.pop(job.name, None)
         self.results[job.name] = result
-        if isinstance(result.error, Interrupted) and result.error.code == Interrupted.code:
-            self.stopped = True
         if result.error is not None:
+            self.stopped = self.stopped or BY_USER in result.error.context
             self.causes[job.name] = f"{job.name} failed"
 
     def _is_ready(self, job: Job) -> bool:
