@@ -9,7 +9,7 @@ FAST_TESTS := $(wildcard tests/architecture tests/unit)
 SPARK_TESTS := $(filter-out tests/architecture/ tests/unit/ tests/prove/ tests/__pycache__/,$(wildcard tests/*/))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint format bench lock clean
+.PHONY: help setup demo test prove lint format bench docs lock clean
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -43,6 +43,10 @@ prove: setup  ## The long proofs (hours)
 bench: setup  ## Side-by-side benchmarks, results as JSON
 	$(BIN)/python -m bench
 
+docs: setup  ## Write the generated pages and build the site under site/
+	$(BIN)/python -m tools.reference
+	$(BIN)/python -m mkdocs build --strict
+
 lock: setup  ## Resolve the dependencies again and rewrite requirements/*.txt
 	$(LOCK) requirements/build.in --output-file requirements/build.txt
 	$(LOCK) pyproject.toml --extra dev --output-file requirements/lock.txt
@@ -50,6 +54,6 @@ lock: setup  ## Resolve the dependencies again and rewrite requirements/*.txt
 clean:  ## Remove what make made: .venv, caches, reports, and a demo/ that carries our marker
 	@if [ -f .venv/setup.log ]; then rm -rf .venv; fi
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf .coverage .coverage.json src/deltaworks.egg-info
+	rm -rf site .coverage .coverage.json src/deltaworks.egg-info
 	@if [ -f demo/.deltaworks-demo ]; then rm -rf demo; fi
 	find src tests tools bench examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

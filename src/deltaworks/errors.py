@@ -70,11 +70,13 @@ class Problem:
 
 
 class DeltaworksError(Exception):
-    """The root: everything this package raises on purpose."""
+    """Anything that Deltaworks raises on purpose; the root of all errors."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = EXIT_ENGINE
     retryable: ClassVar[bool] = False
+    remedy: ClassVar[str] = "See the message."
+    """What helps in general; the hint of an error says what helps here."""
 
     def __init__(
         self,
@@ -116,16 +118,18 @@ class DeltaworksError(Exception):
 
 
 class ConfigError(DeltaworksError):
-    """The project file, the environment or the command line is wrong."""
+    """A wrong option, folder, profile or project file."""
 
     code = "config"
+    remedy = "The message names the right word."
     exit_code = EXIT_SPEC
 
 
 class SpecError(DeltaworksError):
-    """A pipeline file is wrong; carries every problem found in it."""
+    """A pipeline file is wrong, or names a column that its data does not have."""
 
     code = "spec"
+    remedy = "See [problems in files](#problems-in-files)."
     exit_code = EXIT_SPEC
 
     def __init__(
@@ -147,126 +151,152 @@ class SpecError(DeltaworksError):
 
 
 class EngineError(DeltaworksError):
-    """Spark, Delta or storage could not do what was asked."""
+    """Spark or Delta failed in a way without a code of its own."""
 
     code = "engine"
+    remedy = "Spark's log of the run has the details."
 
 
 class TableNotFound(EngineError):
-    """No Delta table is there."""
+    """There is no Delta table at the name or path."""
 
     code = "table_not_found"
+    remedy = "Correct it, or run the pipeline that makes the table."
     exit_code = EXIT_DATA
 
 
 class VersionNotFound(EngineError):
-    """The table has no such version, or none at that time."""
+    """The table has no such version, or none at that moment; the range is shown."""
 
     code = "version_not_found"
+    remedy = "Choose one within the range."
     exit_code = EXIT_DATA
 
 
 class SchemaMismatch(EngineError):
-    """The rows do not fit the table; the message holds the difference."""
+    """The rows do not fit the table; the difference is shown column by column."""
 
     code = "schema_mismatch"
+    remedy = (
+        "Cast the columns; `merge_schema: true` adds columns; `overwrite_schema: true` "
+        "replaces them."
+    )
     exit_code = EXIT_DATA
 
 
 class ConstraintViolated(EngineError):
-    """A rule of the table or of the write refuses a row."""
+    """A row breaks a rule of the table, or lies outside `replace_where`; both are shown."""
 
     code = "constraint_violated"
+    remedy = "Filter or quarantine such rows."
     exit_code = EXIT_DATA
 
 
 class CommitConflict(EngineError):
-    """Another writer committed first; doing it again may work."""
+    """Other writers were faster, more often than `retries` allows."""
 
     code = "commit_conflict"
+    remedy = "Run it again."
     retryable = True
 
 
 class CommitUnknown(EngineError):
-    """Nobody knows whether the commit landed; look before trying again."""
+    """It is not known whether the commit landed."""
 
     code = "commit_unknown"
+    remedy = "Run it again: the next run looks before it writes."
 
 
 class UnsupportedOperation(EngineError):
-    """This engine cannot do that here; the hint names what can."""
+    """This release cannot do that here, such as an object store."""
 
     code = "unsupported"
+    remedy = "The message names what can."
 
 
 class DamagedTable(EngineError):
-    """The table's log is empty, torn or has a gap."""
+    """A commit of the table's log is empty, torn or missing."""
 
     code = "damaged_table"
+    remedy = "Restore the file from a backup. Nothing was written."
 
 
 class StorageError(EngineError):
-    """The disk or object store refused: full, forbidden, unreachable."""
+    """The disk is full, read-only or forbidden."""
 
     code = "storage"
+    remedy = "Free space, or give the user the right to write there."
 
 
 class GuardError(DeltaworksError):
-    """Refused on purpose, because it could lose or double data."""
+    """Going on could lose or double data.
+
+    The table was deleted, replaced or set back by hand, half a batch landed and its input is gone,
+    or another run holds the lock.
+    """
 
     code = "guard"
+    remedy = "The message lists the choices."
     exit_code = EXIT_GUARD
 
 
 class RunError(DeltaworksError):
-    """A run stopped; the context names the run and the step."""
+    """A run stopped for another reason in its data."""
 
     code = "run"
+    remedy = "See the message."
     exit_code = EXIT_DATA
 
 
 class InputError(RunError):
-    """A source is missing, empty or holds a value that cannot be read."""
+    """A file is missing, a glob matches nothing, or a value cannot be read."""
 
     code = "input"
+    remedy = "Correct the file, or set such rows aside with `on_error: quarantine`."
 
 
 class BatchKeyError(RunError):
-    """Merge keys of the batch are NULL or repeated."""
+    """Merge keys of the batch are NULL or repeated; examples are shown."""
 
     code = "keys"
+    remedy = "Quarantine such rows with a `not_null` check; say which row wins with `duplicates`."
 
 
 class QualityError(RunError):
-    """A check failed, so nothing was published."""
+    """A check with `on_fail: fail` found rows; an example is shown."""
 
     code = "check_failed"
+    remedy = "Correct the rows or the rule, or choose `quarantine`, `drop` or `warn`."
     exit_code = EXIT_CHECK
 
 
 class MissingDependencyError(DeltaworksError):
-    """Something must be installed first; the hint is the command."""
+    """A package or jar is missing or does not fit the others."""
 
     code = "missing_dependency"
+    remedy = "Run the command in the message, or `deltaworks doctor`."
     exit_code = EXIT_SPEC
 
 
 class Interrupted(DeltaworksError):
-    """Stopped by the user, with nothing half done."""
+    """Ctrl-C, or the work was cancelled in Spark."""
 
     code = "interrupted"
+    remedy = "Run it again; it goes on where it stopped."
     exit_code = EXIT_INTERRUPTED
 
 
 class TimedOut(Interrupted):
-    """Stopped because it took longer than it was given, with nothing half done."""
+    """The run took longer than `--timeout` allows; the message names the step it was in."""
 
     code = "timeout"
+    remedy = "Run it again, with more time: it goes on where it stopped."
     exit_code = EXIT_TIMEOUT
 
 
 class InternalError(DeltaworksError):
-    """A bug in Deltaworks."""
+    """A bug."""
 
     code = "internal"
+    remedy = "Report what `--debug` prints."
     exit_code = EXIT_BUG

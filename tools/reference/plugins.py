@@ -1,4 +1,4 @@
-"""Write what the code knows into the pages: every plug-in's options, every classic spelling."""
+"""A page for each kind of plug-in: every one with an example and its options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 import types
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -14,14 +13,8 @@ from pydantic import BaseModel
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
 from deltaworks.contracts.tolerance import Tolerance
-from deltaworks.pipeline.spellings import FILES, PARAMETERS, SYSTEMS, native_place
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGE = DOCS / "pipeline-files.md"
-CLASSIC_PAGE = DOCS / "classic.md"
-_SPELLINGS = re.compile(r"(?<=<!-- spellings -->\n).*(?=<!-- /spellings -->)", re.DOTALL)
-_SHAPES = {"names": "names", "flag": "flag", "number": "number", "json": "list of maps"}
-_SECTION = re.compile(r"(?<=<!-- reference -->\n).*(?=<!-- /reference -->)", re.DOTALL)
+_TITLES = {"source": "Sources", "transform": "Transforms", "check": "Checks", "sink": "Sinks"}
 _SINGLE = ("number", "text", "true or false")
 """What an option may be that takes several kinds of values; a whole number is a number."""
 _WORDS = {
@@ -33,50 +26,28 @@ _WORDS = {
 }
 
 
-def reference() -> str:
-    """A table of options for every plug-in, kind by kind."""
-    parts = []
-    for kind in PACKAGES:
-        for name in plugin_types(kind):
-            plugin = find_plugin(kind, name)
-            if plugin is not None:
-                parts.append(
-                    f"### {kind} `{name}`\n\n{plugin.__doc__}\n\n{_example(plugin)}{_table(plugin)}"
-                )
-    return "\n" + "\n".join(parts) + "\n"
+def plugin_pages() -> dict[str, str]:
+    """File name -> page, one for each kind."""
+    return {f"{_TITLES[kind].lower()}.md": _page(kind) for kind in PACKAGES}
 
 
-def with_reference(page: str) -> str:
-    """The page with its reference as the plug-ins are now."""
-    return _SECTION.sub(lambda _: reference(), page)
+def plugin_list() -> str:
+    """All plug-ins in one sentence for each kind."""
+    lines = [
+        f"- [{_TITLES[kind]}](docs/reference/{_TITLES[kind].lower()}.md): "
+        + ", ".join(f"`{name}`" for name in plugin_types(kind))
+        for kind in PACKAGES
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def with_spellings(page: str) -> str:
-    """The page on classic files with its tables as the code has them."""
-    return _SPELLINGS.sub(lambda _: f"\n{_systems()}\n{_parameters()}\n", page)
-
-
-def _systems() -> str:
-    rows = "| `sourceType`, `sinkType` | native `type` |\n|---|---|\n"
-    for name, type_name in SYSTEMS.items():
-        meant = "what `format` says" if type_name == FILES else f"`{type_name}`"
-        rows += f"| `{name}` | {meant} |\n"
-    return rows
-
-
-def _parameters() -> str:
-    """A row for each parameter, and the plug-ins that have it."""
-    owners: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for (kind, type_name), shapes in PARAMETERS.items():
-        for name, shape in shapes.items():
-            value = _SHAPES.get(shape, "text")
-            owners.setdefault((name, value), {}).setdefault(kind, []).append(type_name)
-    rows = "| parameter | value | native option | of |\n|---|---|---|---|\n"
-    for (name, value), kinds in owners.items():
-        of = "; ".join(f"{kind} {', '.join(types)}" for kind, types in kinds.items())
-        place = ".".join(native_place(name))
-        rows += f"| `{name}` | {value} | `{place}` | {of} |\n"
-    return rows + "| `kafka.*` | text | `options` | source kafka; sink kafka |\n"
+def _page(kind: str) -> str:
+    parts = [f"# {_TITLES[kind]}\n"]
+    for name in plugin_types(kind):
+        plugin = find_plugin(kind, name)
+        if plugin is not None:
+            parts.append(f"## `{name}`\n\n{plugin.__doc__}\n\n{_example(plugin)}{_table(plugin)}")
+    return "\n".join(parts)
 
 
 def _example(plugin: type[Plugin]) -> str:
@@ -134,8 +105,3 @@ def _nested(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and get_origin(annotation) is None:
         return annotation if issubclass(annotation, BaseModel) else None
     return next((found for part in get_args(annotation) if (found := _nested(part))), None)
-
-
-if __name__ == "__main__":
-    for path, filled in ((PAGE, with_reference), (CLASSIC_PAGE, with_spellings)):
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
