@@ -10,7 +10,8 @@ Example::
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -124,6 +125,15 @@ class Project:
     def spark(self) -> SparkSession:
         """A session with Delta ready, for notebooks."""
         return self._starter.shared()
+
+    @contextmanager
+    def locked(self, *tables: str) -> Iterator[None]:
+        """Keep tables to yourself while you write them with a tool of your own."""
+        from deltaworks.runtime.lock import locked, table_lock
+
+        paths = [table_lock(self.site.table(table=name, path="").location) for name in tables]
+        with locked(paths, wait_seconds=self.config.locks.wait_seconds, notify=self._notify):
+            yield
 
     def pipelines(self) -> tuple[Path, ...]:
         """The project's pipeline files."""

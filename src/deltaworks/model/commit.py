@@ -60,3 +60,5 @@ class SinkState:
     exists: bool
     version: int | None = None
     txn_version: int | None = None
+    writers: tuple[str, ...] = ()
+    """All who ever landed a batch there, where that is written down."""

@@ -202,7 +202,8 @@ class _Run:
         state = settle_restores(self.ledger, state, self.quarantine, now)
         state = settle_undos(self.plan, self.place.site, self.ledger, state, now)
         if not self.options.full_refresh:
-            verify_sinks(self.plan, self.place.site, state)
+            project = self.place.config.project_id
+            verify_sinks(self.plan, self.place.site, state, project=project)
         if self.options.parked_run:
             self._load_parked(self.options.parked_run, state, batches)
             return

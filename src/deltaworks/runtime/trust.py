@@ -5,20 +5,48 @@ from __future__ import annotations
 from deltaworks.contracts.context import Site
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import GuardError
+from deltaworks.model.table_ref import OWN_FOLDER
 from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.runtime.bounds import is_incremental
 from deltaworks.runtime.ledger import REVERTED, BatchEntry, LedgerState, SinkEntry
 
+_MOST_COMMITS = 1_000
 _CHOICES = "put the table back as it was, or load everything anew with --full-refresh"
 
 
-def verify_sinks(plan: Plan, site: Site, state: LedgerState) -> None:
-    """Refuse to go on when a table was deleted, made anew, or set back by hand."""
+def verify_sinks(plan: Plan, site: Site, state: LedgerState, *, project: str) -> None:
+    """Refuse to go on when a table was changed by hand, or when the books of it are lost."""
+    if not state.batches:
+        _refuse_unknown_batches(plan, site, project)
     for load in plan.loads:
         last = _last_commit(state, load.name)
         if last is not None:
             ours = frozenset(r.version for r in state.restored if r.sink == load.name)
             _verify(load, site, *last, ours=ours)
     _refuse_half_reverted(plan, state)
+
+
+def _refuse_unknown_batches(plan: Plan, site: Site, project: str) -> None:
+    """Batches of this pipeline that no ledger knows: read once more, they might land twice."""
+    for load in plan.loads:
+        once = load.plugin.adds_on_rerun() or is_incremental(plan)
+        if once and _holds_batches_of(load, site, project, plan.pipeline.name):
+            raise GuardError(
+                f'"{load.plugin.target(site).label}" holds batches of this pipeline, '
+                "and the ledger knows of none",
+                hint=f"put {site.warehouse}/{OWN_FOLDER} back from a backup, "
+                "or load everything anew with --full-refresh",
+            )
+
+
+def _holds_batches_of(load: Load, site: Site, project: str, pipeline: str) -> bool:
+    state = load.plugin.state(site, "")
+    if state.version is None:
+        return any(f":{project}:{pipeline}:{load.name}:" in writer for writer in state.writers)
+    records = DeltaRsEngine().history(load.plugin.target(site).location, limit=_MOST_COMMITS)
+    mine = (project, pipeline, load.name)
+    notes = (record.user_metadata for record in records)
+    return any(mine == (n.get("project"), n.get("pipeline"), n.get("step")) for n in notes)
 
 
 def _refuse_half_reverted(plan: Plan, state: LedgerState) -> None:

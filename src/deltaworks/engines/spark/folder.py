@@ -47,6 +47,7 @@ class FolderWriter:
             identity=manifest["id"],
             exists=self._standing().exists(),
             txn_version=manifest["writers"].get(app_id),
+            writers=tuple(manifest["writers"]),
         )
 
     def write(
