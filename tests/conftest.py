@@ -21,7 +21,9 @@ def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from deltaworks.engines.spark.session import SessionSettings, start_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    quick_start = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    # the quick compiler comes with a small code cache, which a long run fills and sweeps for ever
+    options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    quick_start = {"spark.driver.extraJavaOptions": options}
     settings = SessionSettings(
         app_name="tests", master="local[2]", conf=quick_start, log_file=log_file
     )
