@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from deltaworks.errors import InputError, StorageError, UnsupportedOperation
+from deltaworks.errors import DeltaworksError, InputError, StorageError, UnsupportedOperation
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.model.table_ref import is_url
 from deltaworks.suggest import did_you_mean
@@ -112,6 +112,16 @@ def changed_file(bounds: Bounds) -> str:
     return ""
 
 
+def unreadable_file(path: str, problem: OSError) -> DeltaworksError:
+    """The error for a file that cannot be read: what the disk says, or that it is damaged."""
+    if problem.strerror is None:
+        return damaged_file(path)
+    return StorageError(
+        f'file "{path}" cannot be read: {problem.strerror}',
+        hint="give this user the right to read it, or look after the disk",
+    )
+
+
 def damaged_file(path: str, what: str = "cannot be read") -> InputError:
     """The error for a file that is not what it should be."""
     return InputError(
@@ -124,9 +134,13 @@ def damaged_file(path: str, what: str = "cannot be read") -> InputError:
 def refuse_other_files(bounds: Bounds, beginning: bytes, *, kind: str) -> None:
     """Every file begins as its format does; Spark takes an empty one for one without rows."""
     for stamp in bounds.files:
-        with open(stamp.path, "rb") as handle:
-            if handle.read(len(beginning)) != beginning:
-                raise damaged_file(stamp.path, f"is not {kind} file")
+        try:
+            with open(stamp.path, "rb") as handle:
+                begins = handle.read(len(beginning))
+        except OSError as problem:
+            raise unreadable_file(stamp.path, problem) from problem
+        if begins != beginning:
+            raise damaged_file(stamp.path, f"is not {kind} file")
 
 
 def spark_paths(bounds: Bounds) -> list[str]:

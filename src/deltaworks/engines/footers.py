@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from deltaworks.engines.files import damaged_file
+from deltaworks.engines.files import damaged_file, unreadable_file
 from deltaworks.model.batch import Bounds
 
 _MOST_FOOTERS = 1_000
@@ -21,5 +21,7 @@ def rows_in_footers(bounds: Bounds, count: Callable[[str], int], *, kind: str) -
         try:
             rows += count(stamp.path)
         except (pa.ArrowException, OSError) as problem:
+            if isinstance(problem, OSError) and problem.strerror:
+                raise unreadable_file(stamp.path, problem) from problem
             raise damaged_file(stamp.path, f"is not {kind} file") from problem
     return rows

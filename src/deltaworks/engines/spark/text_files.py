@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from deltaworks.config.files import shown_path
-from deltaworks.engines.files import damaged_file
+from deltaworks.engines.files import damaged_file, unreadable_file
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.batch import Bounds
 
@@ -41,8 +41,10 @@ class TextFiles(ABC):
                     if number > _MOST_LINES:
                         return
                     yield number, line.rstrip("\r\n").removeprefix("\ufeff" if number == 1 else "")
-        except (OSError, EOFError, zlib.error) as problem:
+        except (EOFError, zlib.error) as problem:
             raise damaged_file(path) from problem
+        except OSError as problem:  # a disk that fails has a reason to give, a torn archive none
+            raise unreadable_file(path, problem) from problem
 
     def records(self, path: str) -> Iterator[tuple[int, str]]:
         """The lines that hold a record."""
