@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def read_whole(path: str) -> int:
     return len(Path(path).read_bytes())
 
 
-LOOKS = {
+LOOKS: dict[str, Callable[[Bounds], object]] = {
     "first bytes": lambda bounds: refuse_other_files(bounds, b"Obj", kind="an Avro"),
     "footer": lambda bounds: rows_in_footers(bounds, read_whole, kind="a Parquet"),
     "lines": lambda bounds: list(
