@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deltaworks.engines.spark.changes import changes_between
+from deltaworks.errors import TableNotFound
 from tests.workbench import Workbench
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ORDERS = """
 extract: {type: csv, path: "in/*.csv", schema: "id int, v string", incremental: true}
@@ -166,3 +171,8 @@ load:
     DeltaTable(str(shop.table("orders"))).delete("id = 1")
     shop.run("copy")
     assert [row["id"] for row in shop.rows("copy")] == [row["id"] for row in shop.rows("orders")]
+
+
+def test_changes_of_no_table_are_told_in_our_words(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFound):
+        changes_between(spark, str(tmp_path / "none"), first=0, last=1)

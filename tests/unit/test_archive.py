@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from deltaworks.engines.spark import home, session
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.java import JavaHome
-from deltaworks.errors import ConfigError, StorageError
+from deltaworks.errors import ConfigError, MissingDependencyError, StorageError
 
 
 @pytest.fixture
@@ -93,6 +94,27 @@ def test_the_archive_of_another_spark_stays_until_that_spark_is_gone(
     (tmp_path / "other").rmdir()
     made(java, tmp_path)
     assert not other.ready
+
+
+def test_an_archive_that_nobody_owns_is_removed(java: JavaHome, tmp_path: Path) -> None:
+    other = made(java, tmp_path, spark="other")
+    other.file.with_suffix(".txt").unlink()
+    made(java, tmp_path)
+    assert not other.ready
+
+
+def test_the_switch_reaches_the_jvm(java: JavaHome, tmp_path: Path) -> None:
+    found = archive(java, tmp_path)
+    asked = session._archive_options(found, {"DELTAWORKS_CLASS_ARCHIVE": "make"})
+    assert asked == found.options("make")
+    assert found.file.parent.is_dir()
+    assert session._archive_options(found, {}) == []
+
+
+def test_a_missing_pyspark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(home, "find_spec", lambda _: None)
+    with pytest.raises(MissingDependencyError, match="PySpark is not installed"):
+        home.find_spark_home({})
 
 
 def test_a_folder_that_cannot_be_written_is_named(java: JavaHome, tmp_path: Path) -> None:

@@ -111,6 +111,12 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
         ),
         ("DELTA_FAILED_TO_MERGE_FIELDS", {}, SchemaMismatch, "Something is wrong."),
         ("DELTA_MISSING_DELTA_TABLE", {}, TableNotFound, "Something is wrong."),
+        (
+            "DELTA_MISSING_CHANGE_DATA",
+            {},
+            InputError,
+            "the changes cannot be told: Something is wrong.",
+        ),
         ("DELTA_VERSION_NOT_FOUND", {}, VersionNotFound, "Something is wrong."),
         ("DELTA_VERSIONS_NOT_CONTIGUOUS", {}, DamagedTable, "Something is wrong."),
         ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", {}, UnsupportedOperation, "Something is wrong."),

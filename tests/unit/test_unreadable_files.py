@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from deltaworks.engines.files import refuse_other_files
 from deltaworks.engines.footers import rows_in_footers
 from deltaworks.engines.spark.json_files import JsonFiles
-from deltaworks.errors import StorageError
+from deltaworks.errors import InputError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 
 
@@ -35,3 +36,11 @@ def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path, look
     bounds = Bounds(kind=FILES, identity=str(path), files=(FileStamp(str(path), 1, 1),))
     with pytest.raises(StorageError, match="Is a directory"):
         LOOKS[look](bounds)
+
+
+@pytest.mark.parametrize("content", [b"not packed at all", gzip.compress(b'{"a": 1}' * 99)[:-9]])
+def test_a_torn_archive_is_damaged_not_forbidden(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "records.json.gz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="check that it was written completely"):
+        list(JsonFiles(encoding="UTF-8", multiline=False).lines(str(path)))

@@ -81,7 +81,7 @@ def _end_half_started(started: set[psutil.Process]) -> None:
             process.kill()
 
 
-def end_jvm(wait_seconds: float = _END_SECONDS) -> None:
+def end_jvm(wait_seconds: float | None = None) -> None:
     """End the JVM of this process, if there is one that no context uses."""
     from pyspark import SparkContext
 
@@ -96,7 +96,7 @@ def end_jvm(wait_seconds: float = _END_SECONDS) -> None:
     if process.stdin is not None:
         process.stdin.close()
     try:
-        process.wait(wait_seconds)
+        process.wait(_END_SECONDS if wait_seconds is None else wait_seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -51,7 +51,6 @@ __all__ = [
 _HADOOP = "spark.hadoop."
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CANCEL_TRIES = 3
-_END_SECONDS = 20
 _ARCHIVE_SECONDS = 240
 
 
@@ -156,7 +155,7 @@ def stop_session(spark: SparkSession) -> None:
     if scratch is None:
         return
     spark.stop()
-    end_jvm(_ARCHIVE_SECONDS if "ArchiveClassesAtExit" in options else _END_SECONDS)
+    end_jvm(_ARCHIVE_SECONDS if "ArchiveClassesAtExit" in options else None)
     shutil.rmtree(scratch, ignore_errors=True)
 
 
