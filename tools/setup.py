@@ -248,7 +248,7 @@ def fetch_jars() -> None:
 
 def keep_classes() -> None:
     """Let Spark start from an archive of its classes; without one it is slower, not broken."""
-    what = "running a small job once, so that Spark starts in half the time (200 MB on disk)"
+    what = "running a small job once, so that Spark starts sooner (200 MB on disk)"
     try:
         run(what, str(VENV_PYTHON), "-m", "deltaworks", "jars", "archive")
     except SetupError as problem:

@@ -124,7 +124,7 @@ def _archive(environ: Mapping[str, str], jars: tuple[Jar, ...], cache: Path) -> 
         return (_good("classes", f"no archive is used ({ARCHIVE_VARIABLE}=off)"),)
     if archive.ready:
         return (_good("classes", f"Spark starts from {archive.file}"),)
-    return (_good("classes", "no archive yet; `deltaworks jars archive` halves Spark's start"),)
+    return (_good("classes", "no archive yet; `deltaworks jars archive` lets Spark start sooner"),)
 
 
 def _nearest_folder(path: Path) -> Path:

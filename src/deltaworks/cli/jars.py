@@ -34,7 +34,7 @@ def archive(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Keep the classes Spark loads in an archive, from which it starts in about half the time."""
+    """Keep the classes Spark loads in an archive, from which it starts sooner."""
     from deltaworks.cli.training import archive_of, make_archive
 
     with answering(as_json=as_json, debug=debug):
