@@ -203,7 +203,7 @@ def test_a_killed_batch_lands_once(
     part = {"root": str(bench.root), "phase": phase, "victim": victim, "table": "t"}
     code, said = victims.perform(part)
     assert "struck" in said
-    assert victim == "jvm" or code == -signal.SIGKILL, said
+    assert code in ((0, 4) if victim == "jvm" else (-signal.SIGKILL,)), said
     left = traces(bench, load, code)
     bench.run("p")  # at once, while an old JVM may still live
     assert tables(bench, load) == model(load)

@@ -96,6 +96,7 @@ class Batches:
 
     def execute(self, entry: BatchEntry, state: LedgerState, landed: frozenset[str]) -> LedgerState:
         """Evaluate a batch once, land it where it has not landed, and say so in the ledger."""
+        from deltaworks.engines.spark.lost_jvm import reaching_jvm
         from deltaworks.engines.spark.session import jvm_process
 
         attempt = Attempt.at(
@@ -109,11 +110,13 @@ class Batches:
             warn=self.warn,
         )
         ctx = self._engine()
-        jvm = jvm_process(ctx.spark)
+        with reaching_jvm():
+            jvm = jvm_process(ctx.spark)
         if jvm is not None:
             self.locks.name_jvm(*jvm)
         try:
-            infos = attempt.make(ctx, landed)
+            with reaching_jvm():
+                infos = attempt.make(ctx, landed)
         except DeltaworksError:
             if not (attempt.may_have_landed or landed or self.place.halt.asked):
                 self.give_up(entry, state)  # so the next run starts clean

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltaworks.contracts.plugin import REJECTED
+from deltaworks.engines.spark.lost_jvm import letting_go
 from deltaworks.engines.spark.measure import RowCounter
 from deltaworks.engines.spark.rejects import accepted, is_marked, refused
 from deltaworks.errors import InternalError
@@ -59,7 +60,8 @@ class Keeper:
     def release(self) -> None:
         """Free what was kept."""
         for frame in self.kept:
-            frame.unpersist()
+            with letting_go():
+                frame.unpersist()
         self.kept.clear()
 
 

@@ -55,8 +55,10 @@ class SparkStarter:
         self._base = None
 
     def _start(self, log_file: Path | None) -> SparkSession:
+        from deltaworks.engines.spark.session import is_up
+
         with self._starting:  # several runs may need it at the same moment
-            if self._base is None:
+            if self._base is None or (self._owns_jvm and not is_up()):
                 self._base = self._adopt() or self._launch(log_file)
             return self._base
 

@@ -58,11 +58,13 @@ def new_run(pipeline: str, place: Workplace) -> RunName:
 
 def start_engine(place: Workplace, run: RunName, *, keep_log: bool) -> RunContext:
     """A session for one run; Spark is started if it is not up yet."""
+    from deltaworks.engines.spark.lost_jvm import reaching_jvm
     from deltaworks.engines.spark.progress import rows_so_far
 
     if not place.spark.started:
         place.bus.tell(EngineStarting(run_id=run.run_id, pipeline=run.pipeline))
-    spark = place.spark.session(run.run_id if keep_log else None)
+    with reaching_jvm():
+        spark = place.spark.session(run.run_id if keep_log else None)
     place.bus.tell(
         EngineStarted(
             run_id=run.run_id, pipeline=run.pipeline, rows_so_far=lambda: rows_so_far(spark)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltaworks.engines.files import damaged_file
+from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
 from deltaworks.errors import (
     CommitConflict,
@@ -85,7 +86,12 @@ class Cause:
 
 def translate(error: BaseException) -> DeltaworksError:
     """The error a user should read for one that Spark raised."""
-    chain = list(_causes(error))
+    from py4j.protocol import Py4JError
+
+    try:
+        chain = list(_causes(error))
+    except (Py4JError, ConnectionError):  # the JVM that should tell the cause is gone
+        return lost_jvm()
     notes = [*getattr(error, "__notes__", ()), *(cause.message for cause in chain)]
     if found := noted(notes):
         return found
@@ -99,7 +105,7 @@ def translate(error: BaseException) -> DeltaworksError:
     for cause in reversed(chain):
         if cause.condition.startswith("FAILED_READ_FILE"):
             return _unreadable_file(cause)
-    return _unknown(chain, error)
+    return lost_jvm() if is_lost() else _unknown(chain, error)
 
 
 def _unknown(chain: list[Cause], error: BaseException) -> DeltaworksError:
@@ -168,12 +174,16 @@ def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
             f"another writer changed the table at the same time ({short})",
             hint="run it again; Deltaworks goes on where it stopped",
         )
+    if short in _LOST:
+        return lost_jvm()
     for words in _STORAGE_WORDS:
         if words in cause.message:
             return StorageError(_storage_message(cause, words), hint=_STORAGE_FIX[words])
     return None
 
 
+_LOST = ("Py4JError", "Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
+"""What py4j raises by itself, with no error of Java's behind it."""
 _STORAGE_FIX = {
     "No space left on device": "free some space and run it again; nothing was committed",
     "Permission denied": "give this user the right to write there; nothing was committed",

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 import psutil
 
 from deltaworks.engines.spark.confs import command_line_conf
+from deltaworks.engines.spark.lost_jvm import has_died
 from deltaworks.errors import EngineError, StorageError
 from deltaworks.log import ERROR_ECHOES
 
@@ -100,6 +101,19 @@ def end_jvm(wait_seconds: float | None = None) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def forget_dead_jvm() -> None:
+    """Let go of a JVM that has died, so that another can be started."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if not has_died():
+        return
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def first_cause(log: str) -> str:

@@ -6,6 +6,8 @@ import time
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from deltaworks.engines.spark.lost_jvm import letting_go
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
@@ -30,8 +32,9 @@ class RowCounter:
 
     def rows(self) -> int | None:
         """The count; None when nothing passed here, such as a step that was optimised away."""
-        if self._value is None and self._observation is not None and self._completed():
-            self._value = _counted(self._observation)
+        with letting_go():  # the rows are in, whether a JVM that died since had counted them or not
+            if self._value is None and self._observation is not None and self._completed():
+                self._value = _counted(self._observation)
         return self._value
 
     def _completed(self) -> bool:

@@ -28,7 +28,7 @@ from deltaworks.engines.spark.confs import (
 from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars
 from deltaworks.engines.spark.java import JavaHome, find_java
-from deltaworks.engines.spark.launch import end_jvm, launch
+from deltaworks.engines.spark.launch import end_jvm, forget_dead_jvm, launch
 from deltaworks.engines.spark.memory import collector_options, machine_memory_bytes
 from deltaworks.engines.spark.network import trust_options
 from deltaworks.engines.spark.versions import CORE_JARS
@@ -104,9 +104,10 @@ def session_archive(
 
 
 def is_up() -> bool:
-    """Whether this process has a Spark already."""
+    """Whether this process has a Spark already; one whose JVM has died does not count."""
     from pyspark import SparkContext
 
+    forget_dead_jvm()
     return SparkContext._active_spark_context is not None
 
 
