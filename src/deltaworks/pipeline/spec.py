@@ -78,9 +78,11 @@ class Pipeline:
             **({"audit_columns": True} if self.audit_columns else {}),
         }
 
-    def fingerprint(self) -> str:
-        """Equal for pipelines that do the same."""
+    def fingerprint(self, code: Mapping[str, str] | None = None) -> str:
+        """Equal for pipelines that do the same; `code` is what steps run besides the file."""
         document = self.document()
+        if code:
+            document["code"] = dict(code)
         for check in document["checks"]:
             check.pop("description", None)  # words change nothing
         text = json.dumps(document, sort_keys=True, separators=(",", ":"))

@@ -83,7 +83,7 @@ class Batches:
             n=state.next_batch,
             batch_id=new.batch_id,
             run_id=self.run.run_id,
-            spec=self.plan.pipeline.fingerprint(),
+            spec=self.plan.fingerprint(self.place.site),
             generation=generation,
             state=PLANNED,
             bounds=new.bounds,

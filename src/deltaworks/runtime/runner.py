@@ -222,7 +222,7 @@ class _Run:
     def _steps(self, state: LedgerState, batches: Batches) -> tuple[Step, ...]:
         look = Look(landed=batches.landed, gone=batches.gone)
         if self.options.finish_only:
-            return finish_only(state, self.plan.pipeline.fingerprint(), look)
+            return finish_only(state, self.plan.fingerprint(self.place.site), look)
         return decide(state, self._intent(state), look)
 
     def _intent(self, state: LedgerState) -> Intent:
@@ -233,7 +233,7 @@ class _Run:
         refuse_changed_files(self.plan, bounds)
         return Intent(
             bounds=bounds,
-            spec=self.plan.pipeline.fingerprint(),
+            spec=self.plan.fingerprint(self.place.site),
             batch_id=self.options.batch_id,
             again=self.options.again or bool(start),
             full_refresh=self.options.full_refresh,
