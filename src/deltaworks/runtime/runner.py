@@ -112,7 +112,8 @@ class _Run:
         error: DeltaworksError | None = None
         try:
             halt = self.place.halt
-            with halt.within(self.options.timeout), halt_boundary(halt):
+            wording = self.plan.pipeline.origin.wording()
+            with wording, halt.within(self.options.timeout), halt_boundary(halt):
                 self._run_locked()
         except DeltaworksError as problem:
             error = problem
