@@ -296,7 +296,7 @@ def _bad_partition(cause: Cause) -> InputError:
 
 
 def _not_text(cause: Cause) -> InputError:
-    charset = cause.parameters.get("charset", "")
+    charset = cause.parameters.get("charset", "UTF-8")
     return InputError(
         f"a file is not {charset} text",
         hint="say its `encoding` at the source",
@@ -449,6 +449,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "MALFORMED_CSV_RECORD": _bad_record,
     "INVALID_PARTITION_VALUE": _bad_partition,
     "MALFORMED_CHARACTER_CODING": _not_text,
+    "INVALID_UTF8_STRING": _not_text,
     "INVALID_COLUMN_NAME_AS_PATH": _column_name,
     "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE": _column_type,
     "DELTA_METADATA_MISMATCH": _schema,

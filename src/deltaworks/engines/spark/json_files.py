@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.spark.text_files import TextFiles
@@ -41,12 +42,14 @@ class JsonFiles(TextFiles):
         except json.JSONDecodeError as problem:
             place = f"character {problem.colno}"
             place = f"line {problem.lineno}, {place}" if problem.lineno > 1 else place
+            if problem.msg == "Extra data":
+                return f"something follows the record, at {place}: {raw[:_SHOWN]}"
             return f"not JSON ({problem.msg}, at {place}): {raw[:_SHOWN]}"
         records = document if isinstance(document, list) else [document]
-        for record, row in zip(records, parsed, strict=False):
+        for record, row in zip_longest(records, parsed):
             if not isinstance(record, dict):
                 return f"an object such as {{...}} is wanted, not {_text(record)[:_SHOWN]}"
-            if found := _misfit(record, row, columns, ""):
+            if row is not None and (found := _misfit(record, row, columns, "")):
                 return found
         return f"the record does not fit its columns: {raw[:_SHOWN]}"
 
