@@ -77,6 +77,17 @@ def test_such_lines_are_set_aside_whole_and_come_back_when_they_are_corrected(
     assert [row["a"] for row in bench.rows("t")] == [1]
 
 
+def test_what_was_perhaps_meant_is_told(bench: Workbench) -> None:
+    put(bench.root, "in.json", b'[\n{"a": 1},\n{"a": 2}\n]\n')
+    said = refused(bench, "json, path: in.json")
+    assert ":1: not JSON" in said
+    assert "say `multiline: true`" in said
+    put(bench.root, "in.json", b"one\ntwo\n")
+    assert "in.json:1: not JSON" in refused(bench, "json, path: in.json")
+    put(bench.root, "in.json", b'{"a": 1}\n{"a": 2}\n')
+    assert "leave `multiline` out" in refused(bench, "json, path: in.json, multiline: true")
+
+
 def test_a_document_that_goes_on_stops_the_run(bench: Workbench) -> None:
     put(bench.root, "in.json", b'{\n"a": 1\n}\n{\n"a": 2\n}\n')
     said = refused(bench, "json, path: in.json, multiline: true, schema: a bigint")

@@ -15,7 +15,7 @@ from deltaworks.engines import footers
 from deltaworks.engines.files import file_bounds, refuse_other_files
 from deltaworks.engines.partitions import partition_base, partition_keys
 from deltaworks.engines.spark.csv_files import CsvFiles
-from deltaworks.engines.spark.json_files import JsonFiles, refuse_lines
+from deltaworks.engines.spark.json_files import JsonFiles, first_fault, refuse_lines
 from deltaworks.engines.spark.text_files import find_other_text, refuse_other_text
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
@@ -61,6 +61,24 @@ def put(root: Path, *names: str, content: bytes = b"") -> None:
 )
 def test_what_is_wrong_with_a_json_record_is_told(raw: str, row: Row, said: str) -> None:
     assert said in LINES.fault(raw, [row], COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("raw", "hint"),
+    [("[", "multiline: true"), ('{"id": 1,', "multiline: true"), ('{"id": x}', "on_error")],
+)
+def test_a_record_that_goes_on_in_the_next_line_may_be_a_document(raw: str, hint: str) -> None:
+    assert hint in LINES.remedy(raw)
+    assert "on_error" in JsonFiles(encoding="UTF-8", multiline=True).remedy(raw)
+
+
+def test_a_file_that_is_no_json_at_all_is_told_with_its_first_line(tmp_path: Path) -> None:
+    put(tmp_path, "a.json", content=b"\n[]\nplain text\n")
+    found = first_fault(bounds(tmp_path), LINES)
+    assert found is not None
+    assert "a.json:3: not JSON (Expecting value, at character 1): plain text" in found.message
+    put(tmp_path, "a.json", content=b"\n[]\n")
+    assert first_fault(bounds(tmp_path), LINES) is None
 
 
 def test_the_wrong_one_of_several_records_is_found() -> None:

@@ -105,13 +105,16 @@ class JsonSource(RecordSource):
         """What the records of all files have; each type takes in every value."""
         from pyspark.sql.types import StructType
 
+        from deltaworks.engines.spark.json_files import first_fault
+
         told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         if "encoding" in files.options and not self.multiline:
             told["lineSep"] = "\n"  # without which Spark reads no lines of such an encoding
         found = files.own_columns(**told)
         columns = [field for field in found.fields if field.name != _CORRUPT]
         if not columns:
-            raise InputError(
+            fault = first_fault(files.bounds, self.text_files())
+            raise fault or InputError(
                 f'the files at "{self.path}" hold no record that would tell their columns',
                 hint="name them: schema: id bigint, amount double",
             )

@@ -52,8 +52,11 @@ def fits() -> Column:
     from pyspark.sql import functions as F
 
     records = F.col(PARSED).getField("records")
-    hollow = (F.size(records) > 0) & F.exists(records, lambda record: record.isNull())
-    ended = F.coalesce(F.col(PARSED).getField("end"), F.lit(0).cast("boolean"))
+    no = F.lit(0).cast("boolean")
+    many = F.exists(records, lambda record: record.isNull())  # slow, and rarely asked for
+    hollow = F.when(F.size(records) == 1, F.get(records, 0).isNull())
+    hollow = hollow.when(F.size(records) > 1, many).otherwise(no)
+    ended = F.coalesce(F.col(PARSED).getField("end"), no)
     return ended & F.col(PARSED).getField(_CORRUPT).isNull() & records.isNotNull() & ~hollow
 
 

@@ -59,6 +59,10 @@ class TextFiles(ABC):
         """Whether a line is a row, whatever else is true of it."""
         return bool(line.strip())
 
+    def remedy(self, raw: str) -> str:
+        """What to do about a text that does not fit the columns."""
+        return SET_ASIDE
+
     @abstractmethod
     def values(self, line: str, columns: Sequence[str]) -> Mapping[str, str]:
         """The values of a record as text, by column."""
@@ -131,8 +135,13 @@ def record_error(
 ) -> InputError:
     """The error for a record that does not fit its columns: file, line, column and value."""
     line = next((number for number, text in files.records(path) if text == raw), 0)
+    return fault_at(files, path, line, raw=raw, fault=files.fault(raw, parsed, columns))
+
+
+def fault_at(files: TextFiles, path: str, line: int, *, raw: str, fault: str) -> InputError:
+    """The error for a text at a line, or for a whole file."""
     place = f"{shown_path(Path(path))}:{line}" if line else shown_path(Path(path))
-    return InputError(f"{place}: {files.fault(raw, parsed, columns)}", hint=SET_ASIDE)
+    return InputError(f"{place}: {fault}", hint=files.remedy(raw))
 
 
 def find_value(
