@@ -107,7 +107,8 @@ def _unknown(chain: list[Cause], error: BaseException) -> DeltaworksError:
 
     top = chain[0] if chain else Cause("", message=str(error))
     if isinstance(error, AnalysisException | ParseException):
-        return SpecError(top.first_line, context={"condition": top.condition})
+        hint = "correct the SQL" if isinstance(error, ParseException) else ""
+        return SpecError(top.first_line, hint=hint, context={"condition": top.condition})
     deepest = next((cause for cause in reversed(chain) if cause.first_line), top)
     return EngineError(
         deepest.first_line or type(error).__name__,
