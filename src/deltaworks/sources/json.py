@@ -106,6 +106,7 @@ class JsonSource(RecordSource):
         from pyspark.sql.types import StructType
 
         from deltaworks.engines.spark.json_files import first_fault
+        from deltaworks.engines.spark.text_files import refuse_other_text
 
         told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
         if "encoding" in files.options and not self.multiline:
@@ -113,6 +114,7 @@ class JsonSource(RecordSource):
         found = files.own_columns(**told)
         columns = [field for field in found.fields if field.name != _CORRUPT]
         if not columns:
+            refuse_other_text(files.bounds, self.encoding)
             fault = first_fault(files.bounds, self.text_files())
             raise fault or InputError(
                 f'the files at "{self.path}" hold no record that would tell their columns',
