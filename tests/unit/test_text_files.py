@@ -229,5 +229,7 @@ def test_options_that_do_not_go_together_are_refused() -> None:
     assert JsonSource(**wide, multiline=True).problems() == ()
     both = CsvSource.model_validate({"path": "a", "schema": "id int", "infer_schema": True})
     assert "exclude each other" in both.problems()[0]
+    hidden = CsvSource.model_validate({"path": "a", "options": {"Charset": "UTF-8"}})
+    assert 'outside "options"' in hidden.problems()[0]
     documents = JsonSource(path="a", multiline=True, on_error="quarantine")
     assert "needs a record on each line" in documents.problems()[0]

@@ -51,6 +51,8 @@ class RecordSource(FileSource):
     def problems(self) -> tuple[str, ...]:
         if is_wide(self.encoding) and not self.multiline:
             return (f'"encoding: {self.encoding}" needs "multiline: true"',)
+        if {"encoding", "charset"} & {name.lower() for name in self.options}:
+            return ('"encoding" has a place of its own, outside "options"',)
         return ()
 
     @abstractmethod
