@@ -33,7 +33,8 @@ def test_a_pinned_version_is_told_when_it_is_gone(desk: Workbench) -> None:
     assert {name: pin.version for name, pin in pins.items()} == {place: 0}
     write(desk)
     assert why_unpinned(pins) == ""
-    assert take_pins(plan, project.site)[place].version == 1
+    pins = take_pins(plan, project.site)
+    assert pins[place].version == 1
     shutil.rmtree(place)
     assert "is not a Delta table" in why_unpinned(pins)
     write(desk)

@@ -94,11 +94,11 @@ def why_unpinned(pins: Mapping[str, Pin]) -> str:
     """Why a table cannot be looked into as it was; empty when all can."""
     for place, pin in pins.items():
         try:
-            found = table_info(place, label=place, version=pin.version)
+            if table_info(place, label=place).table_id != pin.table_id:
+                return f'"{place}" is another table now'
+            table_info(place, label=place, version=pin.version)
         except DeltaworksError as problem:
             return problem.message
-        if found.table_id != pin.table_id:
-            return f'"{place}" is another table now'
     return ""
 
 
