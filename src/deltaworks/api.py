@@ -173,7 +173,8 @@ class Project:
 
         plan = self._plan(target, variables)
         explain = explain_offline if offline else explain_plan
-        return explain(plan, self._workplace())
+        with plan.pipeline.origin.wording():
+            return explain(plan, self._workplace())
 
     def preview(
         self,
@@ -188,7 +189,8 @@ class Project:
         from deltaworks.runtime.preview import preview_plan
 
         plan = self._plan(target, variables)
-        return preview_plan(plan, self._workplace(), step=step, limit=limit, full=full)
+        with plan.pipeline.origin.wording():
+            return preview_plan(plan, self._workplace(), step=step, limit=limit, full=full)
 
     def run(
         self,

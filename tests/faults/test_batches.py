@@ -118,6 +118,38 @@ def test_a_batch_cut_between_two_sinks_is_finished_in_the_other_one(bench: Workb
     assert (bench.version("t"), bench.version("u")) == (0, 0)
 
 
+KNOWN = TWO_SINKS + "checks: [{type: references, table: known, columns: id, on_fail: quarantine}]\n"
+PEOPLE = """
+extract: {type: csv, path: "data/known.csv", schema: "id bigint"}
+load: {type: delta, table: known, mode: overwrite}
+"""
+
+
+def test_a_batch_is_finished_with_the_tables_its_checks_looked_into(bench: Workbench) -> None:
+    bench.write("data/in.csv", ROWS)
+    bench.write("data/known.csv", "id\n1\n2\n")
+    bench.pipeline("people", PEOPLE)
+    bench.pipeline("t", KNOWN)
+    bench.run("people")
+    cut_run(bench, "t", committed)
+    bench.write("data/known.csv", "id\n3\n")
+    bench.run("people")
+    bench.run("t")
+    assert ids(bench, "t") == ids(bench, "u") == [1, 2]  # as known when the batch was planned
+    assert len(bench.rows("t__quarantine")) == 1
+    assert bench.run("t")["status"] == "skipped"  # what is known now is no reason to append again
+    bench.run("t", "--again")
+    assert ids(bench, "t") == [1, 2, 3]
+    cut_run(bench, "t", committed, again=True)
+    shutil.rmtree(bench.table("known"))
+    bench.run("people", "--full-refresh")
+    answer = bench.fail("t")
+    assert answer.code == 5
+    assert "is another table now" in answer.stderr
+    shutil.rmtree(bench.table("known"))
+    assert "is not a Delta table" in bench.fail("t").stderr
+
+
 def test_a_half_landed_batch_whose_file_changed_is_refused_with_the_choices(
     bench: Workbench,
 ) -> None:

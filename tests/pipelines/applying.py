@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
 PEOPLE = "SELECT * FROM VALUES (1, 'ann', 2.5D), (2, 'bob', null), (3, 'bob', 1D) AS t(id, name, n)"
 
+ORDERS = """
+SELECT * FROM VALUES
+  (1, 'ann', 2.50BD, named_struct('city', 'Ghent', 'geo', named_struct('lat', 1.5D, 'lon', 2D)),
+   array(named_struct('sku', 'a', 'n', 1), named_struct('sku', 'b', 'n', 2)),
+   map('size', 'L'), 10, 'é1', timestamp'2026-01-01 00:00:00'),
+  (2, null, null, named_struct('city', null, 'geo', null),
+   array(), map(), 20, 'é2', timestamp'2026-01-02 00:00:00'),
+  (3, 'bob', 1.25BD, null, null, null, null, null, null)
+AS t(id, name, amount, address, lines, tags, `unit.price`, `größe ü`, at)
+"""
+
 
 def step(type_name: str, **options: Any) -> Any:
     plugin = find_plugin("transform", type_name)
@@ -43,3 +54,9 @@ class Bench:
     def rows(self, *arguments: Any, **step_: Any) -> list[tuple[Any, ...]]:
         collected = self.frame(*arguments, **step_).collect()
         return sorted((tuple(row) for row in collected), key=repr)
+
+
+def by_id(bench: Bench, columns: str = "*", /, **options: Any) -> list[tuple[Any, ...]]:
+    """Rows of the orders after a step, as text expressions, in order."""
+    frame = bench.frame(ORDERS, **options)
+    return [tuple(row) for row in frame.orderBy("id").selectExpr(*columns.split("|")).collect()]

@@ -34,6 +34,9 @@ def test_an_upsert_stamps_what_it_writes_and_compares_only_the_rest(bench: Workb
     planned = bench.open().plan("p").outputs[0]
     assert [change.column for change in planned.schema_changes] == ["_run_id", "_batch"]
     assert (planned.rows_to_update, planned.rows_unchanged) == (0, 2)
+    assert planned.sql.startswith("MERGE WITH SCHEMA EVOLUTION INTO")  # as the run below does it
+    assert "SET `v` = source.`v`, `_run_id` = source.`_run_id`, `_batch` = " in planned.sql
+    assert "INSERT (`id`, `v`, `note`, `_run_id`, `_batch`)" in planned.sql
     bench.run("p")  # the two columns come without being asked for; no row is taken for changed
     assert written(bench) == {1: ("a", None, None), 2: ("b", None, None)}
     version = bench.version("t")

@@ -262,6 +262,16 @@ def test_the_newest_moment_may_be_as_old_as_is_said_and_no_older(bench: Workbenc
     assert judged_at(bench, datetime(2026, 1, 9, tzinfo=UTC))["at"] == (True, "no rows")
 
 
+def test_a_rule_that_is_no_condition_is_refused(bench: Workbench) -> None:
+    bench.write("in.csv", "id\n1\n")
+    pipeline(bench, "- {type: expression, rule: id + 1}", schema="id int")
+    failed = bench.fail("p")
+    assert failed.code == 2
+    assert '"id + 1" is int, and a condition is wanted' in failed.stderr
+    pipeline(bench, "- {type: expression, rule: 'id >'}", schema="id int")
+    assert "correct the SQL" in bench.fail("p").stderr
+
+
 LOAD = "load: {type: delta, table: t}\n"
 UNIQUE = "- {type: unique, columns: email, scope: table}"
 MAIL = "id int, email string"
@@ -306,6 +316,47 @@ def test_an_upsert_replaces_the_rows_of_its_keys_before_keys_are_compared(
         3: "c",
         4: "a",
     }
+
+
+def merge_mails(bench: Workbench, options: str) -> None:
+    merge = f"table: t, mode: upsert, merge_keys: id{options}"
+    pipeline(bench, UNIQUE, load=merge, schema="id int, email string, n int")
+
+
+def load_numbered(bench: Workbench, rows: str, *arguments: str) -> tuple[int, int | None]:
+    bench.write("in.csv", f"id,email,n\n{rows}")
+    answer = bench.cli("run", "p", "--json", "--quiet", *arguments)
+    return answer.code, found(answer.json)["unique(email) in the table"]["rows_failed"]
+
+
+def test_rows_that_an_upsert_does_not_take_share_their_keys_with_nobody(bench: Workbench) -> None:
+    newer = ", update_condition: source.n > target.n, delete_condition: source.n < 0"
+    merge_mails(bench, newer)
+    assert load_numbered(bench, "1,a,5\n2,b,5\n9,a,-1\n") == (0, 0)  # row 9 is nobody's yet
+    assert load_numbered(bench, "1,b,4\n3,c,5\n") == (0, 0)  # too old: row 1 stays, with a
+    assert load_numbered(bench, "1,x,4\n4,a,5\n") == (3, 1)  # and so its a is taken
+    assert load_numbered(bench, "1,x,6\n4,a,5\n") == (0, 0)
+    assert load_numbered(bench, "2,,-1\n5,b,1\n") == (0, 0)  # row 2 goes, and its b with it
+    assert load_numbered(bench, "6,z,1\n7,z,1\n8,c,1\n") == (3, 3)
+    assert load_numbered(bench, "6,x,1\n", "--full-refresh") == (0, 0)
+
+
+def test_columns_that_an_update_leaves_alone_stay_as_they_are(bench: Workbench) -> None:
+    merge_mails(bench, ", update_columns: n, not_matched_by_source: delete")
+    assert load_numbered(bench, "1,a,5\n2,b,5\n3,c,5\n") == (0, 0)
+    assert load_numbered(bench, "1,b,6\n2,b,6\n4,x,6\n") == (0, 0)  # 1 keeps its a, and 3 goes
+    assert load_numbered(bench, "1,q,6\n2,r,6\n5,b,6\n") == (3, 1)  # 2 keeps its b
+    assert load_numbered(bench, "1,q,6\n2,r,6\n5,c,6\n") == (0, 0)
+    merge_mails(bench, ", update_condition: source.n > target.n, not_matched_by_source: delete")
+    assert load_numbered(bench, "1,x,0\n6,a,1\n") == (3, 1)  # 1 is too old and keeps its a
+    assert load_numbered(bench, "1,x,7\n6,a,1\n") == (0, 0)
+
+
+def test_of_rows_with_one_merge_key_only_the_winner_counts(bench: Workbench) -> None:
+    merge_mails(bench, ", duplicates: {keep: newest, by: n}")
+    assert load_numbered(bench, "1,a,1\n1,a,2\n2,b,1\n1,b,0\n") == (0, 0)
+    assert load_numbered(bench, "3,a,1\n3,c,2\n") == (0, 0)
+    assert load_numbered(bench, "4,c,1\n") == (3, 1)
 
 
 def test_an_overwrite_compares_with_what_it_leaves(bench: Workbench) -> None:

@@ -122,3 +122,29 @@ def test_the_native_file_goes_on_where_the_classic_one_ended(bench: Workbench) -
     again = bench.run("orders-by-day", "--var", "day=1")["batches"][0]
     assert (again["n"], again["outputs"][0]["committed"]) == (2, False)
     assert again["outputs"][0]["rows_unchanged"] == 2
+
+
+def test_errors_of_a_run_speak_as_the_classic_file_does(bench: Workbench) -> None:
+    prepared(bench)
+
+    def refused(text: str, other: str, *arguments: str) -> str:
+        changed = json.dumps(REVENUE, indent="\t").replace(text, other)
+        bench.write("pipelines/revenue.json", changed)
+        answer = bench.cli(*(arguments or ("run",)), "orders-by-day", "--quiet", "--var", "day=1")
+        assert answer.code != 0
+        assert "revenue.json:" in answer.stderr
+        return answer.stderr
+
+    keys = json.dumps(json.dumps(["country", "day"]))
+    wrong = json.dumps(json.dumps(["country", "dya"]))
+    for command in ("run", "plan"):
+        said = refused(f'"mergeKeys": {keys}', f'"mergeKeys": {wrong}', command)
+        assert 'mergeKeys names column "dya"' in said
+    said = refused('"partitionBy": "country"', '"partitionBy": "contry"')
+    assert 'partitionBy names column "contry"' in said
+    bench.write("pipelines/revenue.json", json.dumps(REVENUE))
+    bench.run("orders-by-day", "--var", "day=1")
+    strict = json.dumps(REVENUE, indent="\t").replace('Schema": "true"', 'Schema": "false"')
+    bench.write("pipelines/revenue.json", strict.replace('\\"revenue\\"', '\\"total\\"'))
+    answer = bench.fail("orders-by-day", "--var", "day=1")
+    assert 'say `"mergeSchema": "true"` to add columns' in answer.stderr

@@ -277,7 +277,7 @@ def test_a_broken_record_is_named_with_its_file_line_and_value(bench: Workbench)
     said = refused(bench, "type: json, path: in.json", cast)
     assert 'in.json:2: column "id": "oops" is not int' in said
     (bench.root / "in.txt").write_bytes("größe".encode("latin-1"))
-    assert "in.txt is not UTF-8 text" in refused(bench, "type: text, path: in.txt")
+    assert "in.txt:1 is not UTF-8 text" in refused(bench, "type: text, path: in.txt")
 
 
 BROKEN = """

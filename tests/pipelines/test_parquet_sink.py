@@ -132,12 +132,14 @@ def test_the_same_batch_lands_once(bench: Workbench) -> None:
 
 @pytest.mark.parametrize("blocked", ["out"])
 def test_a_place_that_cannot_be_written_is_named(bench: Workbench, blocked: str) -> None:
-    sink(bench, "mode: append")
-    Path(bench.root / blocked).write_text("a file is in the way")
-    failed = bench.fail("p")
-    assert failed.code in (1, 4)
-    assert blocked in failed.stderr
-    assert hidden(bench) == []
+    for mode in ("append", "overwrite"):
+        sink(bench, f"mode: {mode}")
+        Path(bench.root / blocked).write_text("a file is in the way")
+        failed = bench.fail("p")
+        assert failed.code == 1
+        assert f'{blocked}" is a file, and a folder of files is written' in failed.stderr
+        assert hidden(bench) == []
+        assert Path(bench.root / blocked).read_text() == "a file is in the way"
 
 
 def test_an_object_store_is_refused_when_the_file_is_read(desk: Workbench) -> None:

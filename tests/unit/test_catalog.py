@@ -162,3 +162,39 @@ def test_pipelines_that_read_each_other_keep_the_files_order(desk: Workbench) ->
     plans = load_catalog(config, pipeline_files(config)).plans
     names = [plan.pipeline.name for plan in plans]
     assert names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reads"),
+    [
+        ("exports/orders", True),
+        ("exports/orders/", True),
+        ("./exports/x/../orders", True),
+        ("exports/orders/day=1", True),
+        ("exports/orders/*.csv", True),
+        ("exports/*/part-*", True),
+        ("exports/**/*.csv", True),
+        ("**/*.csv", True),
+        ("exports", True),
+        ("exports/orders_old", False),
+        ("exports/order", False),
+        ("exports/*.csv", False),
+        ("imports/**/*.csv", False),
+    ],
+)
+def test_who_reads_a_folder_of_files_runs_after_who_writes_it(
+    desk: Workbench, path: str, reads: bool
+) -> None:
+    desk.pipeline(
+        "a_reader", f"extract: {{type: csv, path: '{path}'}}\nload: {{type: delta, table: t}}\n"
+    )
+    desk.pipeline("b_writer", f"{CSV}load: {{type: csv, path: exports/orders, mode: overwrite}}\n")
+    config = load_project(desk.root, environ={})
+    after = load_catalog(config, pipeline_files(config)).after
+    assert after == {"a_reader": {"b_writer"} if reads else set(), "b_writer": set()}
+
+
+def test_a_pipeline_may_read_the_folder_it_writes(desk: Workbench) -> None:
+    desk.pipeline("a", "extract: {type: csv, path: x}\nload: {type: csv, path: x/out}\n")
+    config = load_project(desk.root, environ={})
+    assert load_catalog(config, pipeline_files(config)).after == {"a": set()}

@@ -146,14 +146,26 @@ def test_a_wrong_option_is_one_problem_at_its_line(desk: Workbench, entry: str, 
     assert [(problem["line"], says in problem["message"]) for problem in problems] == [(6, True)]
 
 
-def test_a_sink_that_keeps_versions_cannot_be_looked_at(desk: Workbench) -> None:
-    desk.pipeline(
-        "p",
-        CHECKED + "checks:\n  - {type: unique, columns: a, scope: table}\n"
-        "load: {type: delta, table: t, mode: scd2, merge_keys: a}\n",
-    )
+MERGED = "table: t, mode: upsert, merge_keys: id"
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ("type: delta, table: t, mode: scd2, merge_keys: id", "keeps every version of a row"),
+        ("type: parquet, path: t", "cannot tell which of its rows stay"),
+        ("type: delta, table: t, on_failure: park", "may park batches"),
+        (f"type: delta, {MERGED}, update_columns: [b, c]", "updates only some of its columns"),
+        (f"type: delta, {MERGED}, insert_columns: b", "does not insert all of its columns"),
+        (f"type: delta, {MERGED}, update_columns: [c], insert_columns: [A, b]", ""),
+        (f"type: delta, {MERGED}, update_condition: 'source.a > 1'", ""),
+    ],
+)
+def test_a_sink_whose_rows_cannot_be_told_is_refused(desk: Workbench, load: str, said: str) -> None:
+    check = "checks:\n  - {type: unique, columns: [id, a, b.x], scope: table}\n"
+    desk.pipeline("p", f"{CHECKED}{check}load: {{{load}}}\n")
     problems = desk.cli("validate", "--json").json["problems"]
-    assert 'sink "t" cannot tell which of its rows stay' in problems[0]["message"]
+    assert [said in problem["message"] for problem in problems] == ([True] if said else [])
 
 
 def test_a_table_is_written_before_a_check_looks_into_it(desk: Workbench) -> None:

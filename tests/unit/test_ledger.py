@@ -14,7 +14,7 @@ import pytest
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, DamagedTable, GuardError, StorageError
-from deltaworks.model.batch import FILES, Bounds, FileStamp
+from deltaworks.model.batch import FILES, Bounds, FileStamp, Pin
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.runtime.ledger import (
     ABANDONED,
@@ -80,7 +80,8 @@ def test_a_ledger_that_was_never_written_is_empty_and_stays_unmade(tmp_path: Pat
 
 
 def test_what_was_planned_is_read_back_to_the_last_field(tmp_path: Path) -> None:
-    planned = entry(1, batch_id="monday", generation=2, replaces=True)
+    pins = {"/lake/known": Pin("table", 7)}
+    planned = entry(1, batch_id="monday", generation=2, replaces=True, pins=pins)
     ledger(tmp_path).planned(planned, LedgerState())
     state = ledger(tmp_path).state()
     assert state.unfinished == replace(planned, first_event=1)

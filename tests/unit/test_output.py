@@ -7,10 +7,12 @@ import pty
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from deltaworks.cli.output import (
+    batch_text,
     cell_text,
     output_text,
     print_error,
@@ -81,6 +83,12 @@ def test_a_run_is_two_lines_on_stdout(capsys: Captured) -> None:
         "orders: batch 4: 1,234,567 rows read, 2 quarantined, 1 dropped in 1.3 s",
         "  orders version 3: 1,200 inserted, 0 updated, 0 deleted, 7 unchanged",
     ]
+
+
+def test_one_row_is_a_row() -> None:
+    assert batch_text(replace(BATCH, rows_read=1, rows_quarantined=0, rows_dropped=0)) == (
+        "batch 4: 1 row read"
+    )
 
 
 def test_counts_nobody_made_are_dashes_and_not_zeros(capsys: Captured) -> None:

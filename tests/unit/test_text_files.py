@@ -15,8 +15,8 @@ from deltaworks.engines import footers
 from deltaworks.engines.files import file_bounds, refuse_other_files
 from deltaworks.engines.partitions import partition_base, partition_keys
 from deltaworks.engines.spark.csv_files import CsvFiles
-from deltaworks.engines.spark.json_files import JsonFiles, refuse_lines
-from deltaworks.engines.spark.text_files import find_other_text
+from deltaworks.engines.spark.json_files import JsonFiles, first_fault, refuse_lines
+from deltaworks.engines.spark.text_files import find_other_text, refuse_other_text
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 from deltaworks.sources.avro import AvroSource
@@ -48,6 +48,7 @@ def put(root: Path, *names: str, content: bytes = b"") -> None:
         ('{"id": ', Row(id=None, v=None, s=None), "not JSON (Expecting value, at character 8)"),
         ('{"id":\n oops', Row(id=None, v=None, s=None), "at line 2, character 2"),
         ("5", Row(id=None, v=None, s=None), "an object such as {...} is wanted, not 5"),
+        ('{"id": 1} {"id": 2}', None, "something follows the record, at character 11"),
         ('{"id": "x"}', Row(id=None, v=None, s=None), 'column "id": "x" is not int'),
         ('{"id": 1.5}', Row(id=None, v=None, s=None), 'column "id": "1.5" is not int'),
         (
@@ -60,6 +61,24 @@ def put(root: Path, *names: str, content: bytes = b"") -> None:
 )
 def test_what_is_wrong_with_a_json_record_is_told(raw: str, row: Row, said: str) -> None:
     assert said in LINES.fault(raw, [row], COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("raw", "hint"),
+    [("[", "multiline: true"), ('{"id": 1,', "multiline: true"), ('{"id": x}', "on_error")],
+)
+def test_a_record_that_goes_on_in_the_next_line_may_be_a_document(raw: str, hint: str) -> None:
+    assert hint in LINES.remedy(raw)
+    assert "on_error" in JsonFiles(encoding="UTF-8", multiline=True).remedy(raw)
+
+
+def test_a_file_that_is_no_json_at_all_is_told_with_its_first_line(tmp_path: Path) -> None:
+    put(tmp_path, "a.json", content=b"\n[]\nplain text\n")
+    found = first_fault(bounds(tmp_path), LINES)
+    assert found is not None
+    assert "a.json:3: not JSON (Expecting value, at character 1): plain text" in found.message
+    put(tmp_path, "a.json", content=b"\n[]\n")
+    assert first_fault(bounds(tmp_path), LINES) is None
 
 
 def test_the_wrong_one_of_several_records_is_found() -> None:
@@ -112,10 +131,46 @@ def test_the_file_that_is_not_text_is_found(tmp_path: Path) -> None:
     put(tmp_path, "a.txt", "c.txt.zst", content=b"plain\n")
     error = InputError("a file is not UTF-8 text", hint="say it")
     assert find_other_text(error, bounds(tmp_path), "UTF-8") is error
-    put(tmp_path, "b.txt", content="größe".encode("latin-1"))
+    put(tmp_path, "b.txt", content="a\ngröße".encode("latin-1"))
     found = find_other_text(error, bounds(tmp_path), "UTF-8")
-    assert found.message.endswith("b.txt is not UTF-8 text")
-    assert found.hint == "say it"
+    assert found.message.endswith("b.txt:2 is not UTF-8 text")
+    assert find_other_text(error, bounds(tmp_path), "ISO-8859-1") is error
+
+
+LATER = b"x" * (1 << 20) + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "encoding", "line"),
+    [
+        ("a.csv", b"id\nok\n\xff\n", "UTF-8", 3),
+        ("a.csv", "é".encode() * (1 << 19) + b"\n" + LATER + b"\xe9t\xe9", "utf-8", 3),
+        ("a.csv", b"id\n\xc3", "UTF-8", 2),  # the last character is cut off
+        ("a.csv", b"id\n\xc3\xa9", "US-ASCII", 2),
+        ("a.csv", "id\né".encode("utf-16")[:-1], "UTF-16", 2),
+        ("a.csv.gz", gzip.compress(b"id\n\xff"), "UTF-8", 2),
+        ("a.csv", "größe".encode(), "UTF-8", 0),
+        ("a.csv", b"\xff\xfe", "ISO-8859-1", 0),
+        ("a.csv.zst", b"\xff\xfe", "UTF-8", 0),  # Spark looks at those
+    ],
+)
+def test_bytes_that_are_not_text_are_named_with_their_line(
+    tmp_path: Path, name: str, content: bytes, encoding: str, line: int
+) -> None:
+    put(tmp_path, name, content=content)
+    if not line:
+        refuse_other_text(bounds(tmp_path), encoding)
+        return
+    with pytest.raises(InputError, match=f"{name}:{line} is not {encoding} text") as caught:
+        refuse_other_text(bounds(tmp_path), encoding)
+    assert "`encoding`" in caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"not packed at all", gzip.compress(b"id\n" * 999)[:-9]])
+def test_a_damaged_archive_is_no_other_text(tmp_path: Path, content: bytes) -> None:
+    put(tmp_path, "in.csv.gz", content=content)
+    with pytest.raises(InputError, match=r'in\.csv\.gz" cannot be read'):
+        refuse_other_text(bounds(tmp_path), "UTF-8")
 
 
 def test_folders_named_key_and_value_are_keys_below_the_path(tmp_path: Path) -> None:
@@ -176,5 +231,7 @@ def test_options_that_do_not_go_together_are_refused() -> None:
     assert JsonSource(**wide, multiline=True).problems() == ()
     both = CsvSource.model_validate({"path": "a", "schema": "id int", "infer_schema": True})
     assert "exclude each other" in both.problems()[0]
+    hidden = CsvSource.model_validate({"path": "a", "options": {"Charset": "UTF-8"}})
+    assert 'outside "options"' in hidden.problems()[0]
     documents = JsonSource(path="a", multiline=True, on_error="quarantine")
     assert "needs a record on each line" in documents.problems()[0]

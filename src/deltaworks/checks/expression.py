@@ -27,4 +27,6 @@ class ExpressionCheck(RowCheck):
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from pyspark.sql import functions as F
 
-        return F.expr(self.rule)
+        from deltaworks.engines.spark.columns import require_condition
+
+        return require_condition(frame, F.expr(self.rule), text=self.rule)

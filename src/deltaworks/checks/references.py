@@ -61,7 +61,7 @@ class ReferencesCheck(RowCheck):
 
         ref = ctx.site.table(table=self.table, path=self.path)
         names = tuple(self.columns.values())
-        rows = looked_up(ctx.spark, ref, names, where=f"check {self.plugin_type()}")
+        rows = looked_up(ctx, ref, names, where=f"check {self.plugin_type()}")
         holds = stands_in(frame, rows, self.columns)
         if not self.allow_null:
             return holds

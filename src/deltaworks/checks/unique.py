@@ -12,6 +12,8 @@ from deltaworks.contracts.plugin import Example, SomeNames
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from deltaworks.contracts.sink import Beside
+
 
 class UniqueCheck(RowCheck):
     """No two rows have the same values in the named columns; NULL equals NULL."""
@@ -48,13 +50,22 @@ class UniqueCheck(RowCheck):
         return F.count(F.lit(1)).over(same) == 1
 
     def condition_beside(
-        self, ctx: RunContext, frame: DataFrame, stays: Sequence[DataFrame]
+        self, ctx: RunContext, frame: DataFrame, targets: Sequence[Beside]
     ) -> Column:
-        from deltaworks.engines.spark.lookup import stands_in, with_columns
+        from functools import reduce
 
+        conditions = [self._condition_in(ctx, frame, target) for target in targets]
+        return reduce(lambda left, right: left & right, conditions or [self.condition(ctx, frame)])
+
+    def _condition_in(self, ctx: RunContext, frame: DataFrame, target: Beside) -> Column:
+        from deltaworks.engines.spark.lookup import repeated, stands_in, with_columns
+
+        if target.lands is not None:
+            twice, pairs = repeated(target.lands, target.stays, self.columns)
+            return ~stands_in(frame, twice, pairs, null_equals=True)
         alone = self.condition(ctx, frame)
-        pairs = {name: name for name in self.columns}
-        for rows in stays:
-            known = with_columns(rows, self.columns)
-            alone &= ~stands_in(frame, known, pairs, null_equals=True)
-        return alone
+        if target.stays is None:
+            return alone
+        known = with_columns(target.stays, self.columns)
+        same = {name: name for name in self.columns}
+        return alone & ~stands_in(frame, known, same, null_equals=True)

@@ -119,7 +119,8 @@ def print_run(result: RunResult) -> None:
 
 def batch_text(batch: BatchResult) -> str:
     """What a batch read and refused, in one line."""
-    parts = [f"batch {batch.n}: {cell_text(batch.rows_read)} rows read"]
+    rows = "row" if batch.rows_read == 1 else "rows"
+    parts = [f"batch {batch.n}: {cell_text(batch.rows_read)} {rows} read"]
     if batch.rows_quarantined:
         parts.append(f"{batch.rows_quarantined:,} quarantined")
     if batch.rows_dropped:

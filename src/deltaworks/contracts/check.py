@@ -14,6 +14,8 @@ from deltaworks.contracts.tolerance import MaxFailed
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from deltaworks.contracts.sink import Beside
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -69,7 +71,7 @@ class RowCheck(Check):
         return False
 
     def condition_beside(
-        self, ctx: RunContext, frame: DataFrame, stays: Sequence[DataFrame]
+        self, ctx: RunContext, frame: DataFrame, targets: Sequence[Beside]
     ) -> Column:
         """The same for rows that land beside those that stay in each target."""
         return self.condition(ctx, frame)

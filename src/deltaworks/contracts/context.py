@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +43,8 @@ class RunContext:
     now: datetime
     step: str = ""
     """The step at work, where its rows may fail long after it was described."""
+    pinned: Mapping[str, int] = field(default_factory=dict)
+    """Versions at which checks look into tables, by location; the latest where none is pinned."""
 
 
 @dataclass(frozen=True, kw_only=True)

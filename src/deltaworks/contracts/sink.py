@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
@@ -15,6 +16,16 @@ from deltaworks.model.table_ref import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """A batch and a target once the one is in the other."""
+
+    lands: DataFrame | None = None
+    """The rows that the target takes; None when it takes all of the batch as they are."""
+    stays: DataFrame | None = None
+    """The rows of the target that the batch leaves as they are; None when there are none."""
 
 
 class Sink(Plugin):
@@ -87,12 +98,12 @@ class Sink(Plugin):
         """Whether it counts what it adds, and that is every row it is given."""
         return False
 
-    def tells_what_stays(self) -> bool:
-        """Whether `stays` has an answer."""
-        return False
+    def why_not_beside(self, columns: Sequence[str]) -> str:
+        """Why `beside` has no answer for these columns, as what a sink does; empty when it has."""
+        return "cannot tell which of its rows stay"
 
-    def stays(self, ctx: RunContext, frame: DataFrame) -> DataFrame | None:
-        """Rows of the target that the batch leaves as they are; None when there are none."""
+    def beside(self, ctx: RunContext, frame: DataFrame, columns: Sequence[str]) -> Beside:
+        """What of a batch lands, and beside which rows of the target, as far as columns go."""
         raise UnsupportedOperation(f"a {self.plugin_type()} sink cannot tell which rows stay")
 
     def takes_more(self) -> bool:

@@ -63,6 +63,10 @@ class Source(Plugin):
         """Locations of the tables this source reads."""
         return ()
 
+    def files_read(self, site: Site) -> tuple[str, ...]:
+        """Paths, folders and globs of the files this source reads."""
+        return ()
+
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
     ) -> DeltaworksError:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Transform(Plugin):
     def columns_converted(self) -> tuple[str, ...]:
         """Columns whose values may not fit, so that a failure can be traced to one."""
         return ()
+
+    def code_fingerprint(self, site: Site) -> str:
+        """Tells apart versions of code that the step runs and the pipeline file does not hold."""
+        return ""
 
     @abstractmethod
     def apply(

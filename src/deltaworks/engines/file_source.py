@@ -43,6 +43,9 @@ class FileSource(Source):
         partition_keys(now)  # all files there are must agree, not only the new ones
         return now if since is None else newer_files(now, since)
 
+    def files_read(self, site: Site) -> tuple[str, ...]:
+        return (site.path(self.path),)
+
     def start_at(self, site: Site, point: str) -> Bounds | None:
         start_ns = int(parse_moment(point).timestamp() * 1e9)
         now = file_bounds(site.path(self.path), written=self.path)

@@ -16,19 +16,21 @@ from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
 
     from deltaworks.engines.spark.file_rows import FileRows
     from deltaworks.engines.spark.text_files import TextFiles
 
-_CORRUPT = "__deltaworks_corrupt"
-_FILE = "__deltaworks_file"
+CORRUPT = "__deltaworks_corrupt"
+FILE = "__deltaworks_file"
+_REST = "__deltaworks_rest"
 _APART = "deltaworks.apart"
 """Marks the columns of a refused row that are not in its text: its folders, its file, its time."""
 _LOOK_LINES = 10
-_MOST_ROWS = 1_000
-_PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
 class RecordSource(FileSource):
@@ -49,6 +51,8 @@ class RecordSource(FileSource):
     def problems(self) -> tuple[str, ...]:
         if is_wide(self.encoding) and not self.multiline:
             return (f'"encoding: {self.encoding}" needs "multiline: true"',)
+        if {"encoding", "charset"} & {name.lower() for name in self.options}:
+            return ('"encoding" has a place of its own, outside "options"',)
         return ()
 
     @abstractmethod
@@ -56,7 +60,7 @@ class RecordSource(FileSource):
         """How the files are written."""
 
     @abstractmethod
-    def look_over(self, bounds: Bounds) -> None:
+    def look_over(self, files: FileRows) -> None:
         """Refuse files that Spark would read wrongly and say nothing."""
 
     @abstractmethod
@@ -64,8 +68,19 @@ class RecordSource(FileSource):
         """The columns that the files themselves tell of."""
 
     @abstractmethod
-    def parsed(self, text: Column, columns: StructType) -> Column:
-        """A record's text as a struct of columns."""
+    def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:
+        """Rows of `raw` text with the columns that are read of it, and `CORRUPT`."""
+
+    def strict(self, files: FileRows, columns: StructType) -> DataFrame:
+        """The records; one that does not fit the columns stops the run."""
+        return files.frame(columns, mode="FAILFAST")
+
+    def lenient(self, files: FileRows, columns: StructType) -> DataFrame:
+        """The records, with the text of those that do not fit as `CORRUPT`, and their `FILE`."""
+        from deltaworks.engines.spark.file_rows import file_address
+
+        frame = files.frame(with_corrupt(columns), **PERMISSIVE)
+        return frame.select("*", file_address(frame).alias(FILE))
 
     def finds_columns(self) -> bool:
         return self.schema_ is None
@@ -73,15 +88,15 @@ class RecordSource(FileSource):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.file_rows import file_path
+        from deltaworks.engines.spark.file_rows import as_path
 
-        self.look_over(bounds)
         files = self.files(ctx, bounds)
+        self.look_over(files)
         columns = self._columns(files)
         if self.on_error == "fail":
-            return files.frame(columns, mode="FAILFAST")
-        frame = files.frame(_with_corrupt(columns), **_PERMISSIVE)
-        return self._marked(frame, F.concat(F.lit("in "), file_path(frame)), files.added)
+            return self.strict(files, columns)
+        frame = self.lenient(files, columns)
+        return self._marked(frame, F.concat(F.lit("in "), as_path(F.col(FILE))), files.added)
 
     def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
@@ -93,9 +108,9 @@ class RecordSource(FileSource):
         apart = StructType([field for field in columns.fields if _APART in field.metadata])
         named = declared_columns(self.schema_) if self.schema_ is not None else columns
         own = StructType([f for f in named.fields if f.name not in apart.fieldNames()])
-        text = self.parsed(F.col("raw"), _with_corrupt(own))
         rest = F.from_json("row", apart, EXACT_TIMES)
-        rows = kept.select(text.alias("text"), rest.alias("rest")).select("text.*", "rest.*")
+        rows = self.reparsed(kept.select("raw", rest.alias(_REST)), own)
+        rows = rows.select("*", f"{_REST}.*").drop(_REST)
         if INGESTED_AT in apart.fieldNames():
             rows = rows.withColumn(INGESTED_AT, moment(ctx.now))
         return self._marked(rows, F.lit("read once more"), tuple(apart.fieldNames()))
@@ -113,7 +128,7 @@ class RecordSource(FileSource):
     def parse_options(self) -> dict[str, str]:
         """What is told to Spark when it parses text that was read before."""
         apart = ("encoding", "multiLine", "header")
-        options = {**self.reader_options(), **self.options, **_PERMISSIVE}
+        options = {**self.reader_options(), **self.options, **PERMISSIVE}
         return {key: value for key, value in options.items() if key not in apart}
 
     def _columns(self, files: FileRows) -> StructType:
@@ -129,12 +144,12 @@ class RecordSource(FileSource):
 
         from deltaworks.engines.spark.rejects import rejection
 
-        raw = F.col(_CORRUPT)
-        kept = frame.drop(_CORRUPT)
+        raw = F.col(CORRUPT)
+        kept = frame.drop(CORRUPT, FILE)
         for name in apart:
             kept = kept.withMetadata(name, {_APART: True})
         mark = rejection(raw.isNotNull(), kept, rule=self.rule, reason=reason, raw=raw)
-        return frame.select("*", mark.alias(REJECTED)).drop(_CORRUPT)
+        return frame.select("*", mark.alias(REJECTED)).drop(CORRUPT, FILE)
 
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
@@ -142,9 +157,15 @@ class RecordSource(FileSource):
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
-        from deltaworks.engines.spark.file_rows import file_path
-        from deltaworks.engines.spark.text_files import find_value, record_error
+        from deltaworks.engines.spark.file_rows import as_path
+        from deltaworks.engines.spark.text_files import (
+            find_other_text,
+            find_value,
+            record_error,
+        )
 
+        if "encoding" in error.context:
+            return find_other_text(error, bounds, self.encoding)
         if not {"value", "record", "path"} & set(error.context) or not bounds.files:
             return error
         files = self.files(ctx, bounds)
@@ -152,20 +173,22 @@ class RecordSource(FileSource):
         own = StructType([field for field in columns.fields if field.name not in files.added])
         if "value" in error.context:
             return find_value(error, bounds, self.text_files(), columns=own.fieldNames())
-        frame = files.frame(_with_corrupt(columns), **_PERMISSIVE)
         # Spark refuses to read the corrupt column alone, so the others are asked for as well
-        wrong = frame.select("*", file_path(frame).alias(_FILE)).filter(F.col(_CORRUPT).isNotNull())
-        found = wrong.head(1)
+        wrong = self.lenient(files, columns).filter(F.col(CORRUPT).isNotNull())
+        found = wrong.withColumn(FILE, as_path(F.col(FILE))).head(1)
         if not found:
             return error
-        path, raw = found[0][_FILE], found[0][_CORRUPT]
-        same = F.col(_FILE) == path if self.multiline else F.col(_CORRUPT) == raw
-        parsed = wrong.filter(same).drop(_CORRUPT).head(_MOST_ROWS)
+        path, raw = found[0][FILE], found[0][CORRUPT]
+        parsed = self.taken(ctx, found[0], own)
         return record_error(self.text_files(), path, raw=raw, parsed=parsed, columns=own)
 
+    def taken(self, ctx: RunContext, row: Row, columns: StructType) -> Sequence[Row]:
+        """What could be read of a text that does not fit: a row for each of its records."""
+        return (row,)
 
-def _with_corrupt(columns: StructType) -> StructType:
+
+def with_corrupt(columns: StructType) -> StructType:
     """The columns, and one for the text of records that do not fit them."""
     from pyspark.sql.types import StringType, StructField, StructType
 
-    return StructType([*columns.fields, StructField(_CORRUPT, StringType())])
+    return StructType([*columns.fields, StructField(CORRUPT, StringType())])

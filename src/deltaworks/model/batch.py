@@ -125,6 +125,14 @@ class Replay:
         return Replay(**{**document, "batches": tuple(document["batches"])})
 
 
+@dataclass(frozen=True)
+class Pin:
+    """A table that checks look into, and the version they see."""
+
+    table_id: str
+    version: int
+
+
 def same_bounds(left: Mapping[str, Bounds], right: Mapping[str, Bounds]) -> bool:
     """Whether two batches would read the very same; unbounded sources never do."""
     if not all(bounds.bounded for bounds in (*left.values(), *right.values())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
@@ -135,17 +135,13 @@ def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
 
 
 def in_order(
-    plans: Iterable[Plan], site: Site
+    plans: Sequence[Plan], site: Site
 ) -> tuple[tuple[Plan, ...], dict[str, frozenset[str]]]:
     """The plans, each after those that write what it reads, and the names of those."""
     by_name = {plan.pipeline.name: plan for plan in plans}
-    writers: dict[str, set[str]] = {}
-    for name, plan in by_name.items():
-        for load in plan.loads:
-            writers.setdefault(load.plugin.target(site).location, set()).add(name)
+    written = [(plan.pipeline.name, ref.location) for plan, _, ref in _written(plans, site)]
     after = {
-        name: {writer for place in plan.tables_read(site) for writer in writers.get(place, ())}
-        - {name}
+        name: {writer for writer, place in written if plan.reads_from(place, site)} - {name}
         for name, plan in by_name.items()
     }
     try:
@@ -217,7 +213,7 @@ def _reserved_places(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     return found
 
 
-def _written(plans: list[Plan], site: Site) -> Iterator[tuple[Plan, Load, TableRef]]:
+def _written(plans: Sequence[Plan], site: Site) -> Iterator[tuple[Plan, Load, TableRef]]:
     for plan in plans:
         for load in plan.loads:
             yield plan, load, load.plugin.target(site)

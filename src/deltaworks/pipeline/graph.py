@@ -157,16 +157,18 @@ class _Builder:
             if not (isinstance(stage.plugin, RowCheck) and stage.plugin.looks_at_targets()):
                 continue
             taking = [load for load in loads if load.inputs[0] == stage.inputs[0]]
-            silent = [load.name for load in taking if not load.plugin.tells_what_stays()]
+            columns = stage.plugin.columns_used()
+            silent = [
+                f'sink "{load.name}" {reason}'
+                for load in taking
+                if (reason := load.plugin.why_not_beside(columns))
+            ]
             if not taking:
                 message = f'check "{stage.name}" looks at a table, and no sink takes its rows'
                 hint = "check the result that is loaded, or use `scope: batch`"
                 self.problem(("checks", i), "wrong_value", message, hint)
             elif silent:
-                message = (
-                    f'check "{stage.name}" looks at a table, '
-                    f'and sink "{silent[0]}" cannot tell which of its rows stay'
-                )
+                message = f'check "{stage.name}" looks at a table, and {silent[0]}'
                 self.problem(("checks", i), "wrong_value", message, "use `scope: batch`")
 
     def _ordered(self, applies: list[Apply]) -> list[Extract | Apply]:

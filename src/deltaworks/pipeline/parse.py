@@ -71,7 +71,7 @@ class _Parser:
         audit_columns = self._audit_columns(value)
         if self.problems:
             return None
-        origin = Origin(self.document.shown, self.document.lines)
+        origin = Origin(self.document.shown, self.document.lines, self.document.words)
         return Pipeline(
             name=name,
             extract=extract,

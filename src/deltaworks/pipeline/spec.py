@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltaworks.config.wording import reworded
 from deltaworks.contracts.check import Check
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.transform import Transform
+from deltaworks.errors import DeltaworksError
 
 ONLY_SOURCE = "source"
 
@@ -22,6 +25,8 @@ class Origin:
 
     file: str = ""
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    """How the file spells options, where that is not the native way."""
 
     def line(self, *where: str | int) -> int:
         """The line of a part, or of the nearest thing around it."""
@@ -29,6 +34,16 @@ class Origin:
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1 if self.file else 0)
+
+    @contextmanager
+    def wording(self) -> Iterator[None]:
+        """What is raised inside speaks of options in the words of the file."""
+        try:
+            yield
+        except DeltaworksError as error:
+            error.message = reworded(error.message, self.words)
+            error.hint = reworded(error.hint, self.words)
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +93,11 @@ class Pipeline:
             **({"audit_columns": True} if self.audit_columns else {}),
         }
 
-    def fingerprint(self) -> str:
-        """Equal for pipelines that do the same."""
+    def fingerprint(self, code: Mapping[str, str] | None = None) -> str:
+        """Equal for pipelines that do the same; `code` is what steps run besides the file."""
         document = self.document()
+        if code:
+            document["code"] = dict(code)
         for check in document["checks"]:
             check.pop("description", None)  # words change nothing
         text = json.dumps(document, sort_keys=True, separators=(",", ":"))

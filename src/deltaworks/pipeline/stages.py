@@ -9,6 +9,8 @@ from deltaworks.contracts.context import Site
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.transform import Transform
+from deltaworks.errors import DeltaworksError
+from deltaworks.pipeline.reach import reaches
 from deltaworks.pipeline.spec import Pipeline
 
 
@@ -80,10 +82,30 @@ class Plan:
         alone = len(self.sources) == len(self.loads) == 1
         return alone and plain and not checked and self.loads[0].plugin.adds_each_row()
 
+    def fingerprint(self, site: Site) -> str:
+        """Equal for plans that do the same, code of the user's own included."""
+        code = {}
+        for stage in self.stages:
+            if isinstance(stage, Apply):
+                try:
+                    found = stage.plugin.code_fingerprint(site)
+                except DeltaworksError as error:
+                    raise error.at(self.pipeline.origin.file, stage.line) from error.__cause__
+                if found:
+                    code[stage.name] = found
+        return self.pipeline.fingerprint(code)
+
     def tables_read(self, site: Site) -> tuple[str, ...]:
         """Locations of the tables that sources read and checks look into."""
         reading = [stage for stage in self.stages if isinstance(stage, Extract | Verify)]
         return tuple(place for stage in reading for place in stage.plugin.tables_read(site))
+
+    def reads_from(self, location: str, site: Site) -> bool:
+        """Whether it reads what stands in a folder, as a table or as files."""
+        patterns = (p for stage in self.sources for p in stage.plugin.files_read(site))
+        return location in self.tables_read(site) or any(
+            reaches(pattern, location) for pattern in patterns
+        )
 
     @property
     def loads(self) -> tuple[Load, ...]:

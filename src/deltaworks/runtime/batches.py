@@ -16,7 +16,7 @@ from deltaworks.model.results import BatchResult, MaintenanceResult
 from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.runtime.attempt import Attempt, reads_of
 from deltaworks.runtime.boundary import step_boundary
-from deltaworks.runtime.bounds import why_gone
+from deltaworks.runtime.bounds import take_pins, why_gone, why_unpinned
 from deltaworks.runtime.ledger import (
     DONE,
     PLANNED,
@@ -83,7 +83,7 @@ class Batches:
             n=state.next_batch,
             batch_id=new.batch_id,
             run_id=self.run.run_id,
-            spec=self.plan.pipeline.fingerprint(),
+            spec=self.plan.fingerprint(self.place.site),
             generation=generation,
             state=PLANNED,
             bounds=new.bounds,
@@ -92,6 +92,7 @@ class Batches:
             replaces=new.full_refresh,
             replay=new.replay,
             backfill=new.backfill,
+            pins=take_pins(self.plan, self.place.site),
         )
 
     def execute(self, entry: BatchEntry, state: LedgerState, landed: frozenset[str]) -> LedgerState:
@@ -109,7 +110,8 @@ class Batches:
             blocked=frozenset(self.blocked),
             warn=self.warn,
         )
-        ctx = self._engine()
+        pinned = {place: pin.version for place, pin in entry.pins.items()}
+        ctx = replace(self._engine(), pinned=pinned)
         with reaching_jvm():
             jvm = jvm_process(ctx.spark)
         if jvm is not None:
@@ -217,7 +219,7 @@ class Batches:
 
     def gone(self, entry: BatchEntry) -> str:
         """Why what a batch read cannot be read again identically; empty when it can."""
-        return why_gone(self.plan, self.place.site, entry.bounds)
+        return why_gone(self.plan, self.place.site, entry.bounds) or why_unpinned(entry.pins)
 
     def _plan_of(self, entry: BatchEntry) -> Plan:
         """The plan with only those sinks that the batch goes to."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltaworks.contracts.context import Site
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.table_source import table_info
 from deltaworks.errors import ConfigError, DeltaworksError, GuardError
-from deltaworks.model.batch import Bounds
-from deltaworks.pipeline.stages import Extract, Plan
+from deltaworks.model.batch import Bounds, Pin
+from deltaworks.pipeline.stages import Extract, Plan, Verify
 from deltaworks.runtime.ledger import LedgerState
 
 
@@ -73,6 +75,31 @@ def refuse_changed_files(plan: Plan, bounds: Mapping[str, Bounds]) -> None:
             hint="put the old file back, give the new rows a file of their own, "
             "or load everything anew with --full-refresh",
         )
+
+
+def take_pins(plan: Plan, site: Site) -> dict[str, Pin]:
+    """The versions at which the checks of a batch look into tables, however often it is tried.
+
+    A table that is not there is told by the check itself.
+    """
+    found = {}
+    for stage in plan.stages:
+        for place in stage.plugin.tables_read(site) if isinstance(stage, Verify) else ():
+            if (identity := DeltaRsEngine().identity(place)) is not None:
+                found[place] = Pin(*identity)
+    return found
+
+
+def why_unpinned(pins: Mapping[str, Pin]) -> str:
+    """Why a table cannot be looked into as it was; empty when all can."""
+    for place, pin in pins.items():
+        try:
+            if table_info(place, label=place).table_id != pin.table_id:
+                return f'"{place}" is another table now'
+            table_info(place, label=place, version=pin.version)
+        except DeltaworksError as problem:
+            return problem.message
+    return ""
 
 
 def why_gone(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, GuardError
-from deltaworks.model.batch import Bounds, Replay, same_bounds
+from deltaworks.model.batch import Bounds, Pin, Replay, same_bounds
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
 
@@ -72,6 +72,8 @@ class BatchEntry:
     """Whether it brings a new sink what others have; what was read does not change by it."""
     reverted: frozenset[str] = frozenset()
     """The sinks that a restore took it out of."""
+    pins: Mapping[str, Pin] = field(default_factory=dict)
+    """The tables that checks look into, by location; no reason to read the sources once more."""
 
     @property
     def reads_on(self) -> bool:
@@ -231,6 +233,7 @@ class Ledger:
             "replaces": entry.replaces,
             "replay": entry.replay.to_json() if entry.replay else None,
             "backfill": entry.backfill,
+            "pins": {place: asdict(pin) for place, pin in entry.pins.items()},
         }
         events = self._write(PLANNED, entry, state, detail)
         return state.with_batch(entry, events)
@@ -418,6 +421,7 @@ def _planned_entry(row: Mapping[str, Any], detail: Mapping[str, Any]) -> BatchEn
         replaces=bool(detail.get("replaces")),
         replay=Replay.from_json(detail["replay"]) if detail.get("replay") else None,
         backfill=bool(detail.get("backfill")),
+        pins={place: Pin(**pin) for place, pin in detail.get("pins", {}).items()},
     )
 
 

@@ -21,8 +21,10 @@ from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    Stays = Callable[[DataFrame], Sequence[DataFrame]]
-    """The rows that stay in each target of some rows."""
+    from deltaworks.contracts.sink import Beside
+
+    Targets = Callable[[DataFrame, Sequence[str]], Sequence[Beside]]
+    """Each target of some rows, as it would be with them, as far as columns go."""
 
 _FATE = "__deltaworks_fate"
 
@@ -44,7 +46,7 @@ def check_step(
     *,
     file: str,
     keeper: Keeper,
-    stays: Stays,
+    targets: Targets,
 ) -> Checked:
     """Run every check of one step: those of its rows, then those of what they let pass."""
     of_rows = [stage for stage in stages if isinstance(stage.plugin, RowCheck)]
@@ -58,7 +60,7 @@ def check_step(
     if beside:
         _keep(checked.step, keeper)
         frame = checked.step.frame
-        conditions = _conditions(ctx, frame, beside, file=file, stays=stays(frame))
+        conditions = _conditions(ctx, frame, beside, file=file, targets=targets)
         results += _row_checks(checked.step, beside, conditions, file=file, keeper=keeper).results
     results += _table_checks(ctx, checked.step, stages, file=file, keeper=keeper)
     return replace(checked, results=tuple(results))
@@ -102,23 +104,24 @@ def _conditions(
     stages: Sequence[Verify],
     *,
     file: str,
-    stays: Sequence[DataFrame] = (),
+    targets: Targets | None = None,
 ) -> list[Column]:
     found = []
     for stage in stages:
         if isinstance(stage.plugin, RowCheck):
             with step_boundary(stage, file):
-                found.append(_condition(ctx, frame, stage.plugin, stays))
+                found.append(_condition(ctx, frame, stage.plugin, targets))
     return found
 
 
 def _condition(
-    ctx: RunContext, frame: DataFrame, check: RowCheck, stays: Sequence[DataFrame] = ()
+    ctx: RunContext, frame: DataFrame, check: RowCheck, targets: Targets | None = None
 ) -> Column:
     from pyspark.sql import functions as F
 
     require_columns(frame, check.columns_used(), where=f"check {check.plugin_type()}")
-    holds = check.condition_beside(ctx, frame, stays)
+    beside = targets(frame, check.columns_used()) if targets else ()
+    holds = check.condition_beside(ctx, frame, beside)
     passes = F.coalesce(holds.cast("boolean"), F.lit(0).cast("boolean"))
     frame.select(passes)  # Spark looks at the names here, where the step is known
     return passes

@@ -112,7 +112,8 @@ class _Run:
         error: DeltaworksError | None = None
         try:
             halt = self.place.halt
-            with halt.within(self.options.timeout), halt_boundary(halt):
+            wording = self.plan.pipeline.origin.wording()
+            with wording, halt.within(self.options.timeout), halt_boundary(halt):
                 self._run_locked()
         except DeltaworksError as problem:
             error = problem
@@ -222,7 +223,7 @@ class _Run:
     def _steps(self, state: LedgerState, batches: Batches) -> tuple[Step, ...]:
         look = Look(landed=batches.landed, gone=batches.gone)
         if self.options.finish_only:
-            return finish_only(state, self.plan.pipeline.fingerprint(), look)
+            return finish_only(state, self.plan.fingerprint(self.place.site), look)
         return decide(state, self._intent(state), look)
 
     def _intent(self, state: LedgerState) -> Intent:
@@ -233,7 +234,7 @@ class _Run:
         refuse_changed_files(self.plan, bounds)
         return Intent(
             bounds=bounds,
-            spec=self.plan.pipeline.fingerprint(),
+            spec=self.plan.fingerprint(self.place.site),
             batch_id=self.options.batch_id,
             again=self.options.again or bool(start),
             full_refresh=self.options.full_refresh,

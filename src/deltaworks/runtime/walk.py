@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ from deltaworks.runtime.quality import check_step, require_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from deltaworks.contracts.sink import Beside
 
 _log = logging.getLogger("deltaworks")
 
@@ -253,7 +255,7 @@ class Walker:
             checks,
             file=self.file,
             keeper=self.keeper,
-            stays=lambda frame: self._stays(stage, frame),
+            targets=lambda frame, columns: self._targets(stage, frame, columns),
         )
         self.found.frames[stage.name] = checked.step
         self.found.rejects.extend(checked.rejects)
@@ -262,14 +264,13 @@ class Walker:
         took = self.clock.monotonic() - start
         self.found.passed.append(Passed(stage=checks[0], step=checked.step, duration_s=took))
 
-    def _stays(self, stage: Stage, frame: DataFrame) -> list[DataFrame]:
-        """The rows that stand already where a step's rows go, and that they do not replace."""
+    def _targets(self, stage: Stage, frame: DataFrame, columns: Sequence[str]) -> list[Beside]:
+        """What stands already where a step's rows go, and what of them goes there."""
         found = []
         for load in self.plan.loads:
             if load.inputs[0] == stage.name and load.name not in self.settled:
                 with step_boundary(load, self.file):
-                    rows = load.plugin.stays(self.ctx, frame)
-                found.extend([] if rows is None else [rows])
+                    found.append(load.plugin.beside(self.ctx, frame, columns))
         return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Example, Names, TextMap
-from deltaworks.contracts.sink import Sink
+from deltaworks.contracts.sink import Beside, Sink
 from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
@@ -194,17 +194,33 @@ class DeltaSink(Sink):
         is_keyed = self.mode in _KEYED and self.not_matched_by_source == "keep"
         return self.mode == "append" or is_keyed
 
-    def tells_what_stays(self) -> bool:
-        return self.mode != "scd2"
+    def why_not_beside(self, columns: Sequence[str]) -> str:
+        if self.mode == "scd2":
+            return "keeps every version of a row"
+        if self.on_failure == "park":
+            return "may park batches, whose rows are not in the table yet"
+        compared = _bare(columns) - _bare(self.merge_keys)
+        updated, inserted = _bare(self.update_columns), _bare(self.insert_columns)
+        if updated & compared and not compared <= updated:
+            return "updates only some of its columns"
+        if inserted and not compared <= inserted:
+            return "does not insert all of its columns"
+        return ""
 
-    def stays(self, ctx: RunContext, frame: DataFrame) -> DataFrame | None:
+    def beside(self, ctx: RunContext, frame: DataFrame, columns: Sequence[str]) -> Beside:
+        from deltaworks.engines.spark.beside import beside_merge
         from deltaworks.engines.spark.lookup import standing_rows
 
-        is_whole = self.mode == "overwrite" and not self.replace_where
-        if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
-            return None
         place, covered = self.target(ctx.site).location, self.replace_where or ""
-        return standing_rows(ctx.spark, place, frame, keys=self.merge_keys, replaced=covered)
+        if self.update_condition or self.delete_condition or self.update_columns or self.duplicates:
+            compared, updated = _bare(columns), _bare(self.update_columns)
+            sets_them = not updated or bool(updated & compared)
+            return beside_merge(ctx.spark, place, frame, self._upsert(), sets_them=sets_them)
+        is_whole = self.mode == "overwrite" and not covered
+        if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
+            return Beside()
+        rows = standing_rows(ctx.spark, place, frame, keys=self.merge_keys, replaced=covered)
+        return Beside(stays=rows)
 
     def state(self, site: Site, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
@@ -402,3 +418,8 @@ class DeltaSink(Sink):
 
         ref = self.target(ctx.site)
         return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now)
+
+
+def _bare(columns: Sequence[str]) -> set[str]:
+    """The columns that names begin with, in any case."""
+    return {name.split(".")[0].lower() for name in columns}

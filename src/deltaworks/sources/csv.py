@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.record_source import RecordSource
-from deltaworks.model.batch import Bounds
+from deltaworks.engines.record_source import RecordSource, with_corrupt
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from deltaworks.engines.spark.csv_files import CsvFiles
@@ -70,11 +69,15 @@ class CsvSource(RecordSource):
             "columnPruning": "false",  # or a row of too few cells goes unseen
         }
 
-    def look_over(self, bounds: Bounds) -> None:
+    def look_over(self, files: FileRows) -> None:
         from deltaworks.engines.spark.csv_files import check_headers
+        from deltaworks.engines.spark.decoding import refuse_other_bytes
+        from deltaworks.engines.spark.text_files import refuse_other_text
 
+        refuse_other_text(files.bounds, self.encoding)
+        refuse_other_bytes(files, self.encoding)
         if self.header and not self.multiline:
-            check_headers(bounds, self.text_files())
+            check_headers(files.bounds, self.text_files())
 
     def found_columns(self, files: FileRows) -> StructType:
         """The header's names; text unless types are to be found out."""
@@ -84,7 +87,8 @@ class CsvSource(RecordSource):
         first = next((stamp for stamp in stamps if stamp.size_bytes), stamps[0])
         return replace(files, bounds=replace(files.bounds, files=(first,))).own_columns()
 
-    def parsed(self, text: Column, columns: StructType) -> Column:
+    def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
 
-        return F.from_csv(text, columns.json(), self.parse_options())
+        text = F.from_csv("raw", with_corrupt(columns).json(), self.parse_options())
+        return rows.select("*", text.alias("text")).select("text.*", "*").drop("raw", "text")

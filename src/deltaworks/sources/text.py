@@ -36,9 +36,10 @@ class TextSource(FileSource):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from pyspark.sql import functions as F
 
+        from deltaworks.engines.spark.decoding import decoded
+
         frame = self.files(ctx, bounds).frame()
-        # Spark takes the bytes as they are; decoded here, those that are no text are refused
-        return frame.withColumn("value", F.decode(F.col("value").cast("binary"), self.encoding))
+        return frame.withColumn("value", decoded(F.col("value"), self.encoding))
 
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
-from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
 
@@ -47,6 +47,12 @@ class PythonTransform(Transform):
 
     def columns_known(self) -> bool:
         return self.row
+
+    def code_fingerprint(self, site: Site) -> str:
+        from deltaworks.engines.spark.python_function import ProjectFunction
+
+        step = self.name or self.plugin_type()
+        return ProjectFunction.named(self.function, root=site.root, step=step).fingerprint()
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]

@@ -169,3 +169,11 @@ def _spelt(name: str, path: tuple[str, ...]) -> list[str]:
         start, _, name = _parted(name, len(part))
         parts.append(start)
     return parts
+
+
+def require_condition(frame: DataFrame, rule: Column, *, text: str) -> Column:
+    """A rule that is true or false for each row; a number would only look like one."""
+    kind = frame.select(rule).schema.fields[0].dataType.simpleString()
+    if kind in ("boolean", "void"):
+        return rule
+    raise SpecError(f'"{text}" is {kind}, and a condition is wanted', hint="compare it: ... > 0")

@@ -113,7 +113,8 @@ def _unknown(chain: list[Cause], error: BaseException) -> DeltaworksError:
 
     top = chain[0] if chain else Cause("", message=str(error))
     if isinstance(error, AnalysisException | ParseException):
-        return SpecError(top.first_line, context={"condition": top.condition})
+        hint = "correct the SQL" if isinstance(error, ParseException) else ""
+        return SpecError(top.first_line, hint=hint, context={"condition": top.condition})
     deepest = next((cause for cause in reversed(chain) if cause.first_line), top)
     return EngineError(
         deepest.first_line or type(error).__name__,
@@ -306,7 +307,7 @@ def _bad_partition(cause: Cause) -> InputError:
 
 
 def _not_text(cause: Cause) -> InputError:
-    charset = cause.parameters.get("charset", "")
+    charset = cause.parameters.get("charset", "UTF-8")
     return InputError(
         f"a file is not {charset} text",
         hint="say its `encoding` at the source",
@@ -459,6 +460,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "MALFORMED_CSV_RECORD": _bad_record,
     "INVALID_PARTITION_VALUE": _bad_partition,
     "MALFORMED_CHARACTER_CODING": _not_text,
+    "INVALID_UTF8_STRING": _not_text,
     "INVALID_COLUMN_NAME_AS_PATH": _column_name,
     "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE": _column_type,
     "DELTA_METADATA_MISMATCH": _schema,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,24 @@ class FileRows:
             reader = reader.schema(columns)
         return self._with_origin(reader.load(spark_paths(self.bounds)))
 
+    def texts(
+        self, columns: StructType, text: str, address: str, *, whole: bool
+    ) -> tuple[DataFrame, StructType]:
+        """Each line or file as bytes in a column, with the file's address; and its own columns.
+
+        Those of the wanted columns that are folders are in the frame already.
+        """
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        self._refuse_taken(columns.fieldNames())
+        keys = {key.lower() for key in partition_keys(self.bounds)}
+        folders = [field for field in columns.fields if field.name.lower() in keys]
+        own = [field for field in columns.fields if field not in folders]
+        shape = StructType([StructField(text, StringType()), *folders])
+        plain = replace(self, file_format="text")
+        frame = plain.frame(shape, wholetext=str(whole).lower())
+        return frame.select("*", file_address(frame).alias(address)), StructType(own)
+
     @property
     def added(self) -> tuple[str, ...]:
         """Columns that are not in the files."""
@@ -78,15 +96,20 @@ class FileRows:
                     hint=did_you_mean(name, keys),
                 )
 
-    def _with_origin(self, frame: DataFrame) -> DataFrame:
-        names = [name for name in (SOURCE_FILE, INGESTED_AT) if name in self.added]
-        for name in names:
-            if name in frame.columns:
+    def _origins(self) -> list[str]:
+        return [name for name in (SOURCE_FILE, INGESTED_AT) if name in self.added]
+
+    def _refuse_taken(self, columns: Sequence[str]) -> None:
+        for name in self._origins():
+            if name in columns:
                 raise InputError(
                     f'the files have a column "{name}" of their own',
                     hint=f"leave `{name.removeprefix('_')}` out",
                 )
-        for name in names:
+
+    def _with_origin(self, frame: DataFrame) -> DataFrame:
+        self._refuse_taken(frame.columns)
+        for name in self._origins():
             value = file_path(frame) if name == SOURCE_FILE else moment(self.ingested_at)
             frame = frame.select("*", value.alias(name))
         return frame
@@ -94,9 +117,18 @@ class FileRows:
 
 def file_path(frame: DataFrame) -> Column:
     """The path of the file that a row is from, as people write it."""
+    return as_path(file_address(frame))
+
+
+def file_address(frame: DataFrame) -> Column:
+    """The address that Spark has for the file that a row is from."""
+    return frame.metadataColumn("_metadata").getField("file_path")
+
+
+def as_path(address: Column) -> Column:
+    """An address of Spark's as people write paths."""
     from pyspark.sql import functions as F
 
-    address = frame.metadataColumn("_metadata").getField("file_path")
     plain = F.regexp_replace(address, "^file:/+", "/")
     return F.url_decode(F.replace(plain, F.lit("+"), F.lit("%2B")))  # which it takes for a space
 

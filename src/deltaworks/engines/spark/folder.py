@@ -101,7 +101,12 @@ class FolderWriter:
         return document
 
     def _refuse_foreign(self, *, replace: bool) -> None:
-        """A folder that we did not make is never replaced: it may be anybody's."""
+        """A file, or a folder that we did not make, is never replaced: it may be anybody's."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError(
+                f'"{self.folder}" is a file, and a folder of files is written',
+                hint="choose another path, or move it away first",
+            )
         foreign = replace and self.folder.is_dir() and any(self.folder.iterdir())
         if foreign and not (self.folder / MANIFEST).exists():
             raise InputError(

@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.spark.audit import written_too
 from deltaworks.engines.spark.constraints import violations
 from deltaworks.engines.spark.engine import table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.keyed import Keyed, keyed
 from deltaworks.engines.spark.layout import as_asked, check_layout, refuse_other_partitions
 from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
-from deltaworks.engines.spark.write import diffed, refuse_outside, without_deletes
+from deltaworks.engines.spark.write import diffed, grows, refuse_outside, without_deletes
 from deltaworks.errors import ConstraintViolated
 from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.schema import SchemaChange, compare
@@ -87,12 +88,14 @@ class Forecast:
     ) -> OutputPlan:
         fitted, changes = _fit_merge(batch, table)
         ways = comparisons(table.schema, frame_schema(fitted))
-        with diffed(self.spark, fitted, table, batch.write) as (_, counts):
+        write = written_too(batch.frame, batch.write)
+        shown = replace(write, merge_schema=write.merge_schema or grows(changes))
+        with diffed(self.spark, fitted, table, write) as (_, counts):
             return replace(
                 basis,
                 schema_changes=changes,
                 sql=merge_sql(
-                    batch.write,
+                    shown,
                     table=table_sql(table.location),
                     source="batch",
                     batch=fitted.columns,
@@ -107,7 +110,8 @@ class Forecast:
 
 
 def _fit_merge(batch: Keyed, table: TableInfo) -> tuple[DataFrame, tuple[SchemaChange, ...]]:
-    columns = written_columns(batch.write, batch.frame.columns)
+    write = written_too(batch.frame, batch.write)
+    columns = written_columns(write, batch.frame.columns)
     return fit(batch.frame, table, merge_schema=batch.write.merge_schema, columns=columns)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.spark.text_files import TextFiles
+from deltaworks.engines.spark.text_files import TextFiles, fault_at
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 
@@ -41,14 +42,36 @@ class JsonFiles(TextFiles):
         except json.JSONDecodeError as problem:
             place = f"character {problem.colno}"
             place = f"line {problem.lineno}, {place}" if problem.lineno > 1 else place
-            return f"not JSON ({problem.msg}, at {place}): {raw[:_SHOWN]}"
+            if problem.msg == "Extra data":
+                return f"something follows the record, at {place}: {_short(raw)}"
+            return f"not JSON ({problem.msg}, at {place}): {_short(raw)}"
         records = document if isinstance(document, list) else [document]
-        for record, row in zip(records, parsed, strict=False):
+        for record, row in zip_longest(records, parsed):
             if not isinstance(record, dict):
                 return f"an object such as {{...}} is wanted, not {_text(record)[:_SHOWN]}"
-            if found := _misfit(record, row, columns, ""):
+            if row is not None and (found := _misfit(record, row, columns, "")):
                 return found
-        return f"the record does not fit its columns: {raw[:_SHOWN]}"
+        return f"the record does not fit its columns: {_short(raw)}"
+
+    def remedy(self, raw: str) -> str:
+        try:
+            json.loads(raw)
+        except json.JSONDecodeError as problem:
+            if not self.multiline and problem.pos >= len(raw.rstrip()):
+                return "say `multiline: true` for files that are one document each, or correct it"
+        return super().remedy(raw)
+
+
+def first_fault(bounds: Bounds, files: JsonFiles) -> InputError | None:
+    """The error for the first line that is no record, where no line tells of a column."""
+    from pyspark.sql.types import StructType
+
+    for stamp in bounds.files:
+        for number, line in files.records(stamp.path):
+            if line.strip() and not isinstance(_loaded(line), dict | list):
+                fault = files.fault(line, (), StructType([]))
+                return fault_at(files, stamp.path, number, raw=line, fault=fault)
+    return None
 
 
 def refuse_lines(bounds: Bounds, files: JsonFiles) -> None:
@@ -60,7 +83,6 @@ def refuse_lines(bounds: Bounds, files: JsonFiles) -> None:
             raise InputError(
                 f'file "{stamp.path}" holds more than one document',
                 hint="leave `multiline` out for files of one record per line",
-                context={"path": stamp.path},
             )
 
 
@@ -80,6 +102,10 @@ def _misfit(record: Mapping[str, Any], row: Row, columns: Any, above: str) -> st
         if found:
             return found
     return ""
+
+
+def _short(raw: str) -> str:
+    return " ".join(raw.split())[:_SHOWN]
 
 
 def _loaded(text: str) -> Any:

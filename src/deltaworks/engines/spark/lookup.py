@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from deltaworks.contracts.context import RunContext
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark.columns import column, require_columns
 from deltaworks.engines.spark.engine import SparkEngine
@@ -43,17 +44,16 @@ def _keys(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     return rows.select(*keys).alias("__deltaworks_keys")
 
 
-def looked_up(
-    spark: SparkSession, ref: TableRef, columns: Sequence[str], *, where: str
-) -> DataFrame:
-    """A table as it is now, which must have these columns."""
+def looked_up(ctx: RunContext, ref: TableRef, columns: Sequence[str], *, where: str) -> DataFrame:
+    """A table at the version pinned for the batch, or as it is; it must have these columns."""
     found = DeltaRsEngine().identity(ref.location)
     if found is None:
         raise TableNotFound(
             f'"{ref.label}" is not a Delta table',
             hint=f"looked in {ref.location}; run the pipeline that makes it first",
         )
-    rows = SparkEngine(spark).read(ref.location, version=found[1])
+    version = ctx.pinned.get(ref.location, found[1])
+    rows = SparkEngine(ctx.spark).read(ref.location, version=version)
     require_columns(rows, columns, where=f'{where} on "{ref.label}"')
     return rows
 
@@ -77,9 +77,35 @@ def standing_rows(
         rows = rows.filter(F.expr(f"NOT coalesce(({replaced}\n), false)"))
     if keys:
         require_columns(frame, keys, where="merge_keys", nested=False)
-        pairs = [column(rows, key) == F.col(f"{_KEY}{i}") for i, key in enumerate(keys)]
-        rows = rows.join(_keys(frame, keys), pairs, "left_anti")
+        rows = same_keys(rows, frame, keys, there=False)
     return rows
+
+
+def same_keys(
+    rows: DataFrame, others: DataFrame, keys: Sequence[str], *, there: bool = True
+) -> DataFrame:
+    """The rows whose keys are there in others, or are not."""
+    from pyspark.sql import functions as F
+
+    pairs = [column(rows, key) == F.col(f"{_KEY}{i}") for i, key in enumerate(keys)]
+    return rows.join(_keys(others, keys), pairs, "left_semi" if there else "left_anti")
+
+
+def repeated(
+    lands: DataFrame, stays: DataFrame | None, columns: Sequence[str]
+) -> tuple[DataFrame, dict[str, str]]:
+    """Values that rows share once they have landed, and what they are called by column."""
+    from pyspark.sql import functions as F
+
+    names = {name: f"{_KEY}{i}" for i, name in enumerate(columns)}
+    mine = _keys(lands, columns)
+    twice = mine.groupBy(*names.values()).count().filter("count > 1").drop("count")
+    if stays is None:
+        return twice, names
+    others = _keys(with_columns(stays, columns), columns)
+    others = others.toDF(*[f"{name}_stays" for name in names.values()])
+    equal = [F.col(name).eqNullSafe(F.col(f"{name}_stays")) for name in names.values()]
+    return twice.unionByName(mine.join(others, equal, "left_semi")), names
 
 
 def with_columns(rows: DataFrame, names: Sequence[str]) -> DataFrame:

@@ -11,13 +11,17 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.errors import BatchKeyError, DeltaworksError, RunError
+from deltaworks.errors import BatchKeyError, DeltaworksError, InputError, RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 MARK = "deltaworks-note "
-_KINDS: dict[str, type[DeltaworksError]] = {"keys": BatchKeyError, "function": RunError}
+_KINDS: dict[str, type[DeltaworksError]] = {
+    "keys": BatchKeyError,
+    "function": RunError,
+    "record": InputError,
+}
 
 
 def stop(*, kind: str, step: str, message: Column, hint: str) -> Column:
@@ -42,7 +46,7 @@ def noted(texts: Iterable[str]) -> DeltaworksError | None:
         note = _read(rest) if mark else {}
         if note:
             error = _KINDS[note["kind"]](note["message"], hint=note["hint"])
-            error.context["raised_by"] = note["step"]
+            error.context["raised_by" if note["step"] else note["kind"]] = note["step"]
             return error.at(note.get("file", ""), note.get("line", 0))
     return None
 

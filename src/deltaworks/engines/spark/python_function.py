@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.context import RunContext
+from deltaworks.engines.project_code import fingerprint_of, module_file
 from deltaworks.errors import SpecError
 from deltaworks.suggest import did_you_mean
 
@@ -81,6 +82,10 @@ class ProjectFunction:
             made = F.udf(call, gives, useArrow=False).asNondeterministic()
             columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(frame.columns)]
             return frame.select(made(F.struct(*columns)).alias("row")).select("row.*")
+
+    def fingerprint(self) -> str:
+        """Another one as soon as code of the project that it runs is edited."""
+        return "" if self.file is None else fingerprint_of(self.file, self.root)
 
     @contextmanager
     def _found(self) -> Iterator[tuple[Callable[..., Any], UserCode]]:
@@ -162,10 +167,8 @@ def _inside(root: Path, place: str) -> Path:
 
 def _module_file(root: Path, module: str) -> Path | None:
     """The project's own file for a module; None when it has to be installed somewhere."""
-    start = root.joinpath(*module.split("."))
-    for path in (start.with_name(f"{start.name}.py"), start / "__init__.py"):
-        if path.is_file():
-            return path.resolve()
+    if (own := module_file(root, tuple(module.split(".")))) is not None:
+        return own
     if importlib.util.find_spec(module.partition(".")[0]) is None:
         raise SpecError(
             f'there is no module "{module}"',

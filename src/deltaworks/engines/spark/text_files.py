@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from deltaworks.config.files import shown_path
 from deltaworks.engines.files import damaged_file, unreadable_file
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 SET_ASIDE = "correct it, or set such rows aside with `on_error: quarantine`"
 _MOST_LINES = 5_000_000
+_CHUNK_BYTES = 1 << 20
+_EVERY_BYTE = ("iso-8859-1",)
+"""Encodings in which all bytes are text."""
+_BYTES: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 _OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -33,7 +38,7 @@ class TextFiles(ABC):
 
     def lines(self, path: str) -> Iterator[tuple[int, str]]:
         """The lines of a file, numbered; none where only Spark can unpack it."""
-        if _only_spark_reads(path):
+        if only_spark_reads(path):
             return
         try:
             with _opened(path, self.encoding, errors="replace") as handle:
@@ -54,6 +59,10 @@ class TextFiles(ABC):
         """Whether a line is a row, whatever else is true of it."""
         return bool(line.strip())
 
+    def remedy(self, raw: str) -> str:
+        """What to do about a text that does not fit the columns."""
+        return SET_ASIDE
+
     @abstractmethod
     def values(self, line: str, columns: Sequence[str]) -> Mapping[str, str]:
         """The values of a record as text, by column."""
@@ -63,7 +72,8 @@ class TextFiles(ABC):
         """Why a text does not fit the columns; `parsed` is what Spark made of it."""
 
 
-def _only_spark_reads(path: str) -> bool:
+def only_spark_reads(path: str) -> bool:
+    """Whether a file is packed in a way that only Spark can unpack."""
     return path.lower().endswith((".zst", ".lz4", ".snappy", ".deflate"))
 
 
@@ -72,19 +82,52 @@ def _opened(path: str, encoding: str, *, errors: str) -> IO[str]:
     return opener(path, "rt", encoding=encoding, errors=errors, newline="")
 
 
-def find_other_text(error: DeltaworksError, bounds: Bounds, encoding: str) -> DeltaworksError:
-    """The error for bytes that are not text of an encoding, with the file that has them."""
+def refuse_other_text(bounds: Bounds, encoding: str) -> None:
+    """Every file is text of the encoding; Spark would put another character for what is not."""
+    if encoding.lower() in _EVERY_BYTE:
+        return
     for stamp in bounds.files:
-        if _only_spark_reads(stamp.path):
-            continue
-        try:
-            with _opened(stamp.path, encoding, errors="strict") as handle:
-                for _ in handle:
-                    pass
-        except UnicodeDecodeError:
-            place = shown_path(Path(stamp.path))
-            return InputError(f"{place} is not {encoding} text", hint=error.hint)
+        if not only_spark_reads(stamp.path) and (line := _other_text(stamp.path, encoding)):
+            raise not_text(f"{shown_path(Path(stamp.path))}:{line}", encoding)
+
+
+def find_other_text(error: DeltaworksError, bounds: Bounds, encoding: str) -> DeltaworksError:
+    """The error for bytes that are not text of an encoding, with the file and line of them."""
+    try:
+        refuse_other_text(bounds, encoding)
+    except InputError as found:
+        return found
     return error
+
+
+def not_text(place: str, encoding: str) -> InputError:
+    """The error for bytes that are not text."""
+    return InputError(
+        f"{place} is not {encoding} text",
+        hint="say the `encoding` of the files at the source, or correct the bytes",
+    )
+
+
+def _other_text(path: str, encoding: str) -> int:
+    """The first line with bytes that are not text; 0 when there is none."""
+    opener = _BYTES.get(Path(path).suffix.lower(), open)
+    decoder, line = codecs.getincrementaldecoder(encoding)("strict"), 1
+    try:
+        with opener(path, "rb") as handle:
+            while chunk := handle.read(_CHUNK_BYTES):
+                try:
+                    line += decoder.decode(chunk).count("\n")
+                except UnicodeDecodeError as problem:
+                    before = problem.object[: problem.start].decode(encoding, errors="ignore")
+                    return line + before.count("\n")
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return line  # the last character is cut off
+    except (EOFError, zlib.error) as problem:
+        raise damaged_file(path) from problem
+    except OSError as problem:
+        raise unreadable_file(path, problem) from problem
+    return 0
 
 
 def record_error(
@@ -92,8 +135,13 @@ def record_error(
 ) -> InputError:
     """The error for a record that does not fit its columns: file, line, column and value."""
     line = next((number for number, text in files.records(path) if text == raw), 0)
+    return fault_at(files, path, line, raw=raw, fault=files.fault(raw, parsed, columns))
+
+
+def fault_at(files: TextFiles, path: str, line: int, *, raw: str, fault: str) -> InputError:
+    """The error for a text at a line, or for a whole file."""
     place = f"{shown_path(Path(path))}:{line}" if line else shown_path(Path(path))
-    return InputError(f"{place}: {files.fault(raw, parsed, columns)}", hint=SET_ASIDE)
+    return InputError(f"{place}: {fault}", hint=files.remedy(raw))
 
 
 def find_value(
