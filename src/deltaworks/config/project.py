@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from deltaworks.config.files import Document, load_document, shown_path
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.problems import problems_of
+from deltaworks.config.vault.lookup import Vault, open_vault
+from deltaworks.config.vault.settings import DEFAULT_VAULT, VaultSettings, listed
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.table_ref import absolute
 from deltaworks.suggest import did_you_mean
@@ -72,6 +74,8 @@ class ProjectFile(BaseModel):
     """How long to wait for another run."""
     retries: RetrySettings = Field(default_factory=RetrySettings)
     """How often a commit is tried again when another writer was faster."""
+    credentials: Annotated[tuple[VaultSettings, ...], BeforeValidator(listed)] = DEFAULT_VAULT
+    """Where credentials are kept; several places are asked in order."""
     vars: dict[str, str] = Field(default_factory=dict)
     """Names for ${var:NAME}; `--var NAME=...` overrides."""
     profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -91,8 +95,19 @@ class ProjectConfig:
     locks: LockSettings
     retries: RetrySettings
     names: Names
+    credentials: tuple[VaultSettings, ...] = DEFAULT_VAULT
     profile: str = ""
     file: Path | None = None
+
+    @property
+    def vault(self) -> Vault:
+        """The project's credentials, by name."""
+        return open_vault(
+            self.credentials,
+            root=self.root,
+            project=self.project_id,
+            environ=self.names.environ,
+        )
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -133,6 +148,7 @@ def load_project(
         locks=parsed.locks,
         retries=parsed.retries,
         names=Names({**parsed.vars, **(variables or {})}, environ),
+        credentials=parsed.credentials,
         profile=profile,
         file=file,
     )
