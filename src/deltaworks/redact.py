@@ -121,6 +121,12 @@ def know_secret(*values: str) -> None:
     _redactor.know(*values)
 
 
+def know_url_password(url: str) -> None:
+    """Keep the password of a URL out of everything, if it has one."""
+    for match in _URL_USER.finditer(url):
+        _redactor.know(match[0].partition(":")[2])
+
+
 def scrub(text: str) -> str:
     """A text without any secret that is known."""
     return _redactor.scrub(text)

@@ -151,6 +151,17 @@ def test_every_command_and_file_of_the_page_on_credentials_works_in_order(
             assert answer.code == 0, answer.stderr
 
 
+def test_the_page_on_credentials_shows_the_refusal_of_a_secret(
+    desk: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk.root)
+    options = "  options:\n    password: hunter2\n"
+    extract = f"extract:\n{options}  type: csv\n  path: a.csv\n"
+    desk.pipeline("orders", f"{extract}load: {{type: delta, table: t}}\n")
+    (shown,) = of_language("docs/credentials.md", "text")
+    assert run_cli("validate").stderr == shown.text
+
+
 def test_the_readmes_pipeline_is_the_one_init_writes(tmp_path: Path) -> None:
     run_cli("init", str(tmp_path))
     written = (tmp_path / "pipelines" / "orders.yaml").read_text(encoding="utf-8")

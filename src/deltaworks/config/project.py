@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from deltaworks.config.files import Document, load_document, shown_path
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.problems import problems_of
+from deltaworks.config.secret_literals import secret_problems
 from deltaworks.config.vault.lookup import Vault, open_vault
 from deltaworks.config.vault.settings import DEFAULT_VAULT, VaultSettings, listed
 from deltaworks.errors import ConfigError, Problem, SpecError
@@ -137,7 +138,7 @@ def load_project(
     all_variables = {**(own if isinstance(own, dict) else {}), **(variables or {})}
     names = Names(all_variables, environ)
     ready, problems = interpolate(merged, names)
-    parsed = _parse(ready, problems)
+    parsed = _parse(ready, (*secret_problems(document), *problems))
     return ProjectConfig(
         root=file.parent,
         name=parsed.project,

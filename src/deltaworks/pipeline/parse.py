@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from deltaworks.config.files import Document, Where, load_document
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.problems import problems_of
+from deltaworks.config.secret_literals import secret_problems
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import find_plugin, plugin_types
 from deltaworks.errors import Problem, SpecError
@@ -28,7 +30,12 @@ def read_document(path: Path, root: Path | None = None) -> Translation:
 
     `root` is the project's folder; a file outside any project is one of its own.
     """
-    return to_native(load_document(path), path.parent if root is None else root)
+    written = load_document(path)
+    secrets = secret_problems(written)
+    read = to_native(written, path.parent if root is None else root)
+    places = {problem.path for problem in secrets}
+    others = [problem for problem in read.problems if problem.path not in places]
+    return replace(read, problems=(*secrets, *others), troubled=read.troubled | places)
 
 
 def read_pipeline(path: Path, names: Names, root: Path | None = None) -> Pipeline:
