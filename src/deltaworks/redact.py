@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -47,6 +47,10 @@ class Redactor:
         if self._all is not None:
             text = self._all.sub(MASK, text)
         return _URL_USER.sub(MASK, text) if "://" in text else text
+
+    def scrub_books(self, text: str) -> str:
+        """A text that programs read back, without any value that is surely no word of theirs."""
+        return text if self._sure is None else self._sure.sub(MASK, text)
 
     def holds(self, text: str) -> bool:
         """Whether a text carries a known value that is surely no ordinary word."""
@@ -134,12 +138,21 @@ def scrub(text: str) -> str:
 
 def scrub_document(value: Any) -> Any:
     """Plain values, every text in them without secrets; numbers stay as they are."""
+    return _each_text(value, scrub)
+
+
+def safe_json(document: Any) -> str:
+    """JSON for our own books and for notes in commits, which are read back by what they say."""
+    return json.dumps(_each_text(document, _redactor.scrub_books))
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return scrub(value)
+        return change(value)
     if isinstance(value, Mapping):
-        return {scrub(str(key)): scrub_document(item) for key, item in value.items()}
+        return {change(str(key)): _each_text(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [scrub_document(item) for item in value]
+        return [_each_text(item, change) for item in value]
     return value
 
 

@@ -172,7 +172,7 @@ def test_another_key_is_told_from_a_damaged_file(tmp_path: Path) -> None:
     vault = file_vault(tmp_path)
     vault.put("lake", lake())
     vault.put("crm", lake())
-    wrong = file_vault(tmp_path, {"DELTAWORKS_KEY": "another"})
+    wrong = file_vault(tmp_path, {"DELTAWORKS_KEY": "wrong-key-99"})
     assert wrong.names() == ("crm", "lake")
     error = refused(lambda: wrong.get("lake"))
     assert "was encrypted with another key" in str(error)

@@ -24,6 +24,7 @@ from deltaworks.engines.spark.confs import (
     SessionSettings,
     build_conf,
     refuse_contradictions,
+    refuse_exposed,
 )
 from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars
@@ -63,6 +64,7 @@ def start_session(
     """A session on a JVM of our own, or a new one on the JVM this process has already."""
     require_versions(installed_versions())
     refuse_contradictions(settings)
+    refuse_exposed(settings)
     if is_up():
         return _share(_running(), settings)
     cache = cache_dir(environ)
