@@ -144,8 +144,19 @@ def test_a_secret_that_only_a_command_line_could_carry_is_refused() -> None:
 
 def test_what_a_jvm_prints_is_scrubbed_before_it_reaches_the_disk(tmp_path: Path) -> None:
     log = tmp_path / "spark.log"
-    printed = PrintedLog(log.open("ab"))
+    printed = PrintedLog(log.open("ab", buffering=0))
     os.write(printed.end, f"one {SECRET}\ntwo \udcff and no end {SECRET}".encode(errors="replace"))
     printed.handed_over()
     printed.settle()
     assert log.read_text() == f"one {MASK}\ntwo ? and no end {MASK}"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_log_on_a_full_disk_keeps_no_jvm_waiting() -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        printed = PrintedLog(full)
+        for _ in range(20):
+            os.write(printed.end, b"x" * 10_000 + b"\n")
+        printed.handed_over()
+        printed.settle()
+        assert full.closed

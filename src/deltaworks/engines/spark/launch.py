@@ -121,7 +121,7 @@ def first_cause(log: str) -> str:
 def _open_log(path: Path) -> IO[bytes]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("ab")
+        return path.open("ab", buffering=0)
     except OSError as error:
         raise StorageError(
             f"cannot write Spark's log {path}: {error.strerror}",

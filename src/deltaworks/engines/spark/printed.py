@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import IO
 
 from deltaworks.redact import scrub
@@ -37,6 +38,6 @@ class PrintedLog:
     def _copy(self, reading: int) -> None:
         with os.fdopen(reading, "rb") as printed, self._log as log:
             for line in printed:
-                text = line.decode("utf-8", errors="surrogateescape")
-                log.write(scrub(text).encode("utf-8", errors="surrogateescape"))
-                log.flush()
+                text = scrub(line.decode("utf-8", errors="surrogateescape"))
+                with suppress(OSError):  # on a full disk too, or the JVM would wait for a reader
+                    log.write(text.encode("utf-8", errors="surrogateescape"))
