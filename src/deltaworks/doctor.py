@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.config.project import ProjectConfig
 from deltaworks.engines.spark.archive import ARCHIVE_VARIABLE, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import check_versions, installed_versions
 from deltaworks.engines.spark.home import find_spark_home
@@ -56,6 +57,20 @@ def examine(
         _permission(place),
         _memory(),
     )
+
+
+def examine_storage(config: ProjectConfig) -> tuple[Finding, ...]:
+    """Where the settings of each store come from, without their values; nothing is connected."""
+    return tuple(_store(config, location) for location in config.storage)
+
+
+def _store(config: ProjectConfig, location: str) -> Finding:
+    try:
+        access = config.store_access(location)
+    except DeltaworksError as error:
+        return _bad(location, error.message, error.hint)
+    origins = access.origins if access is not None else {}
+    return _good(location, ", ".join(f"{name} from {origin}" for name, origin in origins.items()))
 
 
 def _good(part: str, detail: str) -> Finding:

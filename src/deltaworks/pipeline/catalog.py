@@ -200,13 +200,32 @@ def _unknown_credentials(config: ProjectConfig, plans: list[Plan]) -> list[Probl
         for stage in plan.stages
         for name in stage.plugin.credentials()
     ]
-    vault = config.vault if named else Vault()
-    found = []
+    vault = config.vault if named or config.storage else Vault()
+    found = _unknown_to_stores(config, vault)
     for plan, stage, name in named:
         if problem := vault.problem(name):
             message, hint = problem
             found.append(_stage_problem("unknown_credential", message, hint, plan, stage))
     return found
+
+
+def _unknown_to_stores(config: ProjectConfig, vault: Vault) -> list[Problem]:
+    file = shown_path(config.file) if config.file else ""
+    told = {
+        location: vault.problem(settings.credential)
+        for location, settings in config.storage.items()
+        if settings.credential
+    }
+    return [
+        Problem(
+            code="unknown_credential",
+            message=f'storage "{location}": {problem[0]}',
+            hint=problem[1],
+            file=file,
+        )
+        for location, problem in told.items()
+        if problem
+    ]
 
 
 def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltaworks.config.project import ProjectConfig
+from deltaworks.config.storage import StoreAccess
+from deltaworks.engines.object_stores import hadoop_settings, log_store_settings
 from deltaworks.errors import ConfigError
 from deltaworks.model.table_ref import OWN_FOLDER
 
@@ -54,6 +56,16 @@ class SparkStarter:
             stop_session(self._base)
         self._base = None
 
+    def _stores(self) -> list[StoreAccess]:
+        found = (self._config.store_access(location) for location in self._config.storage)
+        return [access for access in found if access is not None]
+
+    def _hadoop(self) -> dict[str, str]:
+        return {k: v for access in self._stores() for k, v in hadoop_settings(access).items()}
+
+    def _log_stores(self) -> dict[str, str]:
+        return {k: v for access in self._stores() for k, v in log_store_settings(access).items()}
+
     def _start(self, log_file: Path | None) -> SparkSession:
         with self._starting:  # several runs may need it at the same moment
             if self._base is None:
@@ -74,8 +86,9 @@ class SparkStarter:
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
             master=master,
-            conf=self._config.engine.conf,
+            conf={**self._log_stores(), **self._config.engine.conf},
             log_file=log_file,
+            hadoop=self._hadoop(),
         )
         self._owns_jvm = not is_up()
         environ = self._config.names.environ

@@ -92,6 +92,7 @@ def start_session(
     log_file, hint = _log(settings, scratch)
     spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
     _require_delta(spark)
+    _set_hadoop(spark, settings)
     return spark
 
 
@@ -178,7 +179,16 @@ def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
         elif spark.conf.isModifiable(key):
             spark.conf.set(key, value)
         # The rest belongs to the JVM and was decided when it started.
+    _set_hadoop(spark, settings)
     return spark
+
+
+def _set_hadoop(spark: SparkSession, settings: SessionSettings) -> None:
+    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so."""
+    if settings.hadoop:
+        configuration = spark._jsc.hadoopConfiguration()
+        for key, value in settings.hadoop.items():
+            configuration.set(key, value)
 
 
 def _jvm_of(spark: SparkSession) -> object | None:
