@@ -24,6 +24,7 @@ from deltaworks.model.batch import Bounds
 from deltaworks.redact import MASK, know_secret, safe_json
 from deltaworks.runtime.ledger import PLANNED, BatchEntry, Ledger, LedgerState
 from deltaworks.sinks.delta import DeltaSink
+from tests.workbench import Workbench
 
 SECRET = "canary-55-secret"  # noqa: S105
 
@@ -113,6 +114,17 @@ def test_a_commit_would_show_it_so_the_sink_refuses() -> None:
     )
     assert sink.problems() == ("an option holds a secret, and every commit would show it",)
     assert DeltaSink(table="orders").problems() == ()
+
+
+def test_a_check_would_show_it_so_validate_refuses(
+    desk: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", SECRET)
+    check = """{type: expression, rule: "id <> '${env:THE_TOKEN}'", on_fail: quarantine}"""
+    spec = f"extract: {{type: csv, path: a}}\nchecks: [{check}]\n"
+    desk.pipeline("p", f"{spec}load: {{type: delta, table: t}}\n")
+    (problem,) = desk.cli("validate", "--json").json["problems"]
+    assert (problem["code"], problem["line"]) == ("secret", 3)
 
 
 def settings(**conf: str) -> SessionSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from deltaworks.contracts.registry import find_plugin, plugin_types
 from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.classic import Translation, to_native
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
+from deltaworks.redact import holds_secret
 from deltaworks.suggest import did_you_mean
 
 KEYS = ("pipeline", "description", "extract", "transform", "checks", "load", "audit_columns")
@@ -177,6 +179,9 @@ class _Parser:
         except ValidationError as error:
             self.problems.extend(problems_of(error, model, self.document, where))
             return None
+        if plugin.kind == "check" and holds_secret(json.dumps(plugin.document())):
+            message = "a check holds a secret, and its results and the quarantine would show it"
+            self.problem(where, "secret", message, "compute what it needs in a step before it")
         for message in plugin.problems():
             place = (*where, *self._first_named(message, where))
             said = self.document.said(message)
