@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from deltaworks.config.project import ProjectConfig
 from deltaworks.config.storage import StoreAccess
 from deltaworks.engines.object_stores import hadoop_settings, log_store_settings
+from deltaworks.engines.spark.s3_jars import store_jars
+from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.errors import ConfigError
 from deltaworks.model.table_ref import OWN_FOLDER
 
@@ -87,6 +89,7 @@ class SparkStarter:
             app_name=f"deltaworks {self._config.name}",
             master=master,
             conf={**self._log_stores(), **self._config.engine.conf},
+            jars=(*CORE_JARS, *store_jars(self._stores())),
             log_file=log_file,
             hadoop=self._hadoop(),
         )
