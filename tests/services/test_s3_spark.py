@@ -17,9 +17,10 @@ from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 pytestmark = pytest.mark.spark
 
 PROGRAM = """
-import json, sys
+import sys
 import psutil
 from deltaworks import Project
+from deltaworks.engines.spark.session import jvm_process
 
 with Project.open(sys.argv[1]) as project:
     spark = project.spark
@@ -30,9 +31,8 @@ with Project.open(sys.argv[1]) as project:
         "MERGE INTO delta.`s3a://lake/orders` t USING changed s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET *"
     )
-    shown = [spark.sparkContext.getConf().toDebugString()]
-    shown += [" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)]
-    print(json.dumps(shown))
+    java, _ = jvm_process(spark)
+    print(spark.sparkContext.getConf().toDebugString(), *psutil.Process(java).cmdline())
 """
 
 
@@ -58,6 +58,7 @@ def test_what_spark_writes_on_s3_delta_rs_reads(tmp_path: Path, s3: S3Server) ->
         timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "org.apache.spark.deploy.SparkSubmit" in done.stdout
     assert SECRET_KEY not in done.stdout + done.stderr
     access = load_project(tmp_path, environ=variable).store_access("s3a://lake/orders")
     assert access is not None

@@ -33,6 +33,9 @@ from deltaworks.model.table_ref import absolute
 from deltaworks.suggest import did_you_mean
 
 PROJECT_FILE = "deltaworks.yaml"
+_ONE_OR_MORE = BeforeValidator(
+    listed, json_schema_input_type=VaultSettings | tuple[VaultSettings, ...]
+)
 _SETTINGS = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
@@ -90,7 +93,7 @@ class ProjectFile(BaseModel):
     """How often a commit is tried again when another writer was faster."""
     storage: dict[str, StorageSettings] = Field(default_factory=dict)
     """How buckets and containers are reached, each by its location, such as s3://lake."""
-    credentials: Annotated[tuple[VaultSettings, ...], BeforeValidator(listed)] = DEFAULT_VAULT
+    credentials: Annotated[tuple[VaultSettings, ...], _ONE_OR_MORE] = DEFAULT_VAULT
     """Where credentials are kept; several places are asked in order."""
     vars: dict[str, str] = Field(default_factory=dict)
     """Names for ${var:NAME}; `--var NAME=...` overrides."""
