@@ -1,6 +1,8 @@
 # Every path is relative and every tool is taken from .venv, so the folder may have any name.
 PYTHON ?= python3
 BIN := .venv/bin
+# Each worker has a JVM, which keeps one core busy with tests this small.
+WORKERS ?= 2
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
@@ -34,7 +36,8 @@ format: setup  ## Let ruff fix and format the code
 	$(BIN)/python -m ruff format .
 
 test: lint  ## Lint, then all tests but the long proofs, then the coverage gate
-	$(BIN)/python -m pytest --cov --cov-report=json --cov-report= $(FAST_TESTS) $(SPARK_TESTS)
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile \
+		--cov --cov-report=json --cov-report= $(FAST_TESTS) $(SPARK_TESTS)
 	$(BIN)/python tools/coverage_gate.py
 
 prove: setup  ## The long proofs (hours)

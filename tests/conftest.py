@@ -1,4 +1,4 @@
-"""One JVM for the whole run, a session of its own for every test."""
+"""One JVM for each worker of a run, a session of its own for every test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The JVM every Spark test shares."""
+    """The JVM that all Spark tests of a worker share."""
     from deltaworks.engines.spark.session import SessionSettings, start_session, stop_session
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"

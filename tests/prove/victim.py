@@ -1,0 +1,93 @@
+"""A process to be killed: it starts Spark, waits to be told its part, runs and strikes.
+
+Run as a program. It says "ready" once Spark is up and then reads one line: the project, the phase
+to die in, who dies (`python`, `jvm` or `both`), and the table whose files it watches. Started
+early, the next one gets ready while the work of the last is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from deltaworks.api import Project
+from deltaworks.engines.spark.session import SessionSettings, start_session
+from deltaworks.model.events import Event
+
+_QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+_MOMENTS = {
+    ("BatchPlanned", ""): "planned",
+    ("StageStarted", "check"): "reading",
+    ("StageStarted", "load"): "quarantined",
+    ("Committed", ""): "committed",
+    ("RunFinished", ""): "finished",
+}
+
+
+def strike(victim: str) -> None:
+    """Kill, and leave word of it first."""
+    me = psutil.Process()
+    java = [process for process in me.children(recursive=True) if process.name() == "java"]
+    print("struck", file=sys.stderr, flush=True)
+    if victim in ("jvm", "both"):
+        for process in java:
+            process.kill()
+    if victim in ("python", "both"):
+        os.kill(me.pid, signal.SIGKILL)
+
+
+def strike_between(folder: Path, victim: str) -> None:
+    """Kill once a data file is there that was not, unless its commit is there as well."""
+    log, names = folder / "_delta_log", set(folder.rglob("*.parquet"))
+    commits = len(list(log.glob("*.json")))
+    while len(list(log.glob("*.json"))) == commits:
+        if set(folder.rglob("*.parquet")) - names:
+            strike(victim)
+            return
+        time.sleep(0.0005)
+
+
+def listener(phase: str, victim: str, folder: Path) -> Callable[[Event], None]:
+    """What listens to the run until the moment comes."""
+
+    def listen(event: Event) -> None:
+        moment = _MOMENTS.get((type(event).__name__, getattr(event, "kind", "")))
+        if moment == phase:
+            strike(victim)
+        if moment == "quarantined" and phase == "files_written":
+            watch = threading.Thread(target=strike_between, args=(folder, victim), daemon=True)
+            watch.start()
+
+    return listen
+
+
+def main() -> None:
+    """Get ready, wait, run."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SessionSettings(
+            app_name="victim",
+            master="local[2]",
+            conf=_QUICK,
+            log_file=Path(folder) / "spark.log",
+        )
+        start_session(settings, environ=os.environ, notify=lambda _: None)
+    print("ready", flush=True)
+    part = json.loads(sys.stdin.readline())
+    root, phase, victim = Path(part["root"]), part["phase"], part["victim"]
+    listen = listener(phase, victim, root / "warehouse" / part["table"])
+    result = Project.open(root, listeners=[listen]).run("p")
+    print(result.error, file=sys.stderr, flush=True)
+    sys.exit(0 if result.error is None else 4)
+
+
+if __name__ == "__main__":
+    main()
