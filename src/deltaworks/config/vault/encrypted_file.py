@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,6 +209,7 @@ class FileVault:
         )
 
 
+@lru_cache(maxsize=4)  # slow on purpose, so done once for each key
 def _fernet(key: str, salt: str) -> Fernet:
     package = vault_package("cryptography.fernet", why=_WHY)
     derived = hashlib.scrypt(key.encode(), salt=salt.encode(), n=2**14, r=8, p=1, dklen=32)
