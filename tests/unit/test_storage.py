@@ -19,6 +19,9 @@ from deltaworks.engines.object_stores import (
     hadoop_settings,
     log_store_settings,
 )
+from deltaworks.engines.spark import session
+from deltaworks.engines.spark.confs import SessionSettings
+from deltaworks.engines.spark.s3_jars import S3_JARS
 from deltaworks.errors import ConfigError, SpecError
 from deltaworks.redact import MASK, scrub
 from deltaworks.runtime.session import SparkStarter
@@ -297,10 +300,16 @@ def test_validate_knows_the_names_of_credentials(tmp_path: Path) -> None:
     assert problem["hint"] == 'did you mean "lake"?'
 
 
-def test_a_session_gets_the_settings_of_every_store(tmp_path: Path) -> None:
+def test_a_session_gets_the_settings_of_every_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = "{s3://lake: {credential: lake, log: {store: dynamodb}}, s3://raw: {region: r}}"
-    starter = SparkStarter(project(tmp_path, storage, lake=KEYS), notify=lambda _: None)
-    hadoop = starter._hadoop()
-    assert hadoop["fs.s3a.bucket.lake.secret.key"] == KEYS["secret_key"]
-    assert hadoop["fs.s3a.bucket.raw.endpoint.region"] == "r"
-    assert "spark.delta.logStore.s3a.impl" in starter._log_stores()
+    given: list[SessionSettings] = []
+    monkeypatch.setattr(session, "start_session", lambda settings, **_: given.append(settings))
+    SparkStarter(project(tmp_path, storage, lake=KEYS), notify=lambda _: None).shared()
+    (settings,) = given
+    assert settings.hadoop["fs.s3a.bucket.lake.secret.key"] == KEYS["secret_key"]
+    assert settings.hadoop["fs.s3a.bucket.raw.endpoint.region"] == "r"
+    assert settings.conf["spark.delta.logStore.s3a.impl"].endswith("S3DynamoDBLogStore")
+    assert set(S3_JARS) < set(settings.jars)
+    assert KEYS["secret_key"] not in repr(settings)

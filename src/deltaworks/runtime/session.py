@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,16 +58,6 @@ class SparkStarter:
             stop_session(self._base)
         self._base = None
 
-    def _stores(self) -> list[StoreAccess]:
-        found = (self._config.store_access(location) for location in self._config.storage)
-        return [access for access in found if access is not None]
-
-    def _hadoop(self) -> dict[str, str]:
-        return {k: v for access in self._stores() for k, v in hadoop_settings(access).items()}
-
-    def _log_stores(self) -> dict[str, str]:
-        return {k: v for access in self._stores() for k, v in log_store_settings(access).items()}
-
     def _start(self, log_file: Path | None) -> SparkSession:
         with self._starting:  # several runs may need it at the same moment
             if self._base is None:
@@ -85,14 +75,23 @@ class SparkStarter:
         master = self._config.engine.master
         if master.startswith("sc://"):
             raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
+        found = (self._config.store_access(location) for location in self._config.storage)
+        stores = [access for access in found if access is not None]
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
             master=master,
-            conf={**self._log_stores(), **self._config.engine.conf},
-            jars=(*CORE_JARS, *store_jars(self._stores())),
+            conf={**_joined(stores, log_store_settings), **self._config.engine.conf},
+            jars=(*CORE_JARS, *store_jars(stores)),
             log_file=log_file,
-            hadoop=self._hadoop(),
+            hadoop=_joined(stores, hadoop_settings),
         )
         self._owns_jvm = not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
+
+
+def _joined(
+    stores: Sequence[StoreAccess], spelled: Callable[[StoreAccess], dict[str, str]]
+) -> dict[str, str]:
+    """The settings of all stores, in the words of one engine."""
+    return {key: value for access in stores for key, value in spelled(access).items()}
