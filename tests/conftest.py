@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deltaworks.redact import forget_secrets
 from tests.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def spark(jvm: SparkSession) -> SparkSession:
 def bench(jvm: SparkSession, tmp_path: Path) -> Workbench:  # noqa: ARG001 - the JVM must be up
     """A project folder whose runs use the shared JVM."""
     return Workbench(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_others() -> Iterator[None]:
+    """Secrets are known for as long as a process lives; here, a test."""
+    forget_secrets()
+    yield
+    forget_secrets()
 
 
 @pytest.fixture

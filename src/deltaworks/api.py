@@ -119,7 +119,7 @@ class Project:
     @property
     def site(self) -> Site:
         """Where the project's paths and tables are."""
-        return Site(root=self.config.root, warehouse=self.config.warehouse)
+        return Site.of(self.config)
 
     @property
     def spark(self) -> SparkSession:

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.config.project import ProjectConfig
 from deltaworks.engines.spark.archive import ARCHIVE_VARIABLE, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import check_versions, installed_versions
 from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars, jar_files, missing_jars, total_megabytes
 from deltaworks.engines.spark.java import find_java
 from deltaworks.engines.spark.memory import driver_memory_mebibytes, machine_memory_bytes
+from deltaworks.engines.spark.s3_jars import S3_JARS
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import DeltaworksError
 
@@ -56,6 +58,20 @@ def examine(
         _permission(place),
         _memory(),
     )
+
+
+def examine_storage(config: ProjectConfig) -> tuple[Finding, ...]:
+    """Where the settings of each store come from, without their values; nothing is connected."""
+    return tuple(_store(config, location) for location in config.storage)
+
+
+def _store(config: ProjectConfig, location: str) -> Finding:
+    try:
+        access = config.store_access(location)
+    except DeltaworksError as error:
+        return _bad(location, error.message, error.hint)
+    origins = access.origins if access is not None else {}
+    return _good(location, ", ".join(f"{name} from {origin}" for name, origin in origins.items()))
 
 
 def _good(part: str, detail: str) -> Finding:
@@ -167,8 +183,11 @@ def _memory() -> Finding:
     return _bad("memory", detail, "give it at least 2 GB, Spark needs them")
 
 
-def fetch_jars(environ: Mapping[str, str], *, notify: Callable[[str], None]) -> tuple[Path, ...]:
+def fetch_jars(
+    environ: Mapping[str, str], *, notify: Callable[[str], None], everything: bool = False
+) -> tuple[Path, ...]:
     """Bring the jars into the cache, so that later runs need no network."""
     cache = cache_dir(environ)
     java = find_java(environ, cache=cache)
-    return ensure_jars(CORE_JARS, java=java, cache=cache, environ=environ, notify=notify)
+    wanted = (*CORE_JARS, *S3_JARS) if everything else CORE_JARS
+    return ensure_jars(wanted, java=java, cache=cache, environ=environ, notify=notify)

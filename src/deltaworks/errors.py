@@ -32,6 +32,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from deltaworks.redact import scrub
+
 EXIT_OK = 0
 EXIT_DATA = 1
 EXIT_SPEC = 2
@@ -53,6 +55,10 @@ class Problem:
     file: str = ""
     line: int = 0
     path: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", scrub(self.message))
+        object.__setattr__(self, "hint", scrub(self.hint))
 
     @property
     def place(self) -> str:
@@ -87,12 +93,15 @@ class DeltaworksError(Exception):
         line: int = 0,
         context: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        super().__init__(scrub(message))
+        self.message = scrub(message)
+        self.hint = scrub(hint)
         self.file = file
         self.line = line
-        self.context: dict[str, object] = dict(context or {})
+        self.context: dict[str, object] = {
+            key: scrub(value) if isinstance(value, str) else value
+            for key, value in (context or {}).items()
+        }
 
     @property
     def problems(self) -> tuple[Problem, ...]:

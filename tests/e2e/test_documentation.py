@@ -30,6 +30,7 @@ PAGES = (
     "docs/cli.md",
     "docs/pipeline-files.md",
     "docs/classic.md",
+    "docs/credentials.md",
     "docs/errors.md",
     "ARCHITECTURE.md",
 )
@@ -86,6 +87,10 @@ def newest_run() -> str:
 def run_shell(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line of a bash block as the user would type it."""
     for line in example.text.splitlines():
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            monkeypatch.setenv(name, value.strip('"'))
+            continue
         words = [word.strip('"') for word in line.partition(" #")[0].split()]
         if words[0] == "cd":
             monkeypatch.chdir(words[1])
@@ -128,6 +133,33 @@ def test_every_command_and_program_of_the_page_works_in_order(
             assert run_cli("run", "orders").code == 0
         elif example.language == "python":
             run_python(example)
+
+
+def test_every_command_and_file_of_the_page_on_credentials_works_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Workbench(tmp_path).pipeline(
+        "p", "extract: {type: csv, path: a.csv}\nload: {type: delta, table: t}\n"
+    )
+    for example in examples("docs/credentials.md"):
+        if example.language == "bash":
+            run_shell(example, monkeypatch)
+        elif example.language == "yaml":
+            write_file(example, tmp_path)
+            answer = run_cli("validate")
+            assert answer.code == 0, answer.stderr
+
+
+def test_the_page_on_credentials_shows_the_refusal_of_a_secret(
+    desk: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk.root)
+    options = "  options:\n    password: hunter2\n"
+    extract = f"extract:\n{options}  type: csv\n  path: a.csv\n"
+    desk.pipeline("orders", f"{extract}load: {{type: delta, table: t}}\n")
+    (shown,) = of_language("docs/credentials.md", "text")
+    assert run_cli("validate").stderr == shown.text
 
 
 def test_the_readmes_pipeline_is_the_one_init_writes(tmp_path: Path) -> None:

@@ -83,6 +83,26 @@ def not_a_table(bench: Workbench) -> None:
 
 # The first line of a file is `pipeline: orders`; what stands here begins on line 2.
 MISTAKES = {
+    "secret_in_a_file": Mistake(
+        pipeline="extract: {type: csv, path: a, options: {password: hunter2}}\n" + APPEND,
+        exit_code=2,
+        says=("orders.yaml:2", "deltaworks secrets set NAME password", "credential: NAME"),
+    ),
+    "unknown_credential": Mistake(
+        pipeline=CSV + APPEND,
+        exit_code=2,
+        says=('there is no credential "lakes"', "deltaworks secrets set lakes"),
+        prepare=lambda bench: bench.write(
+            "deltaworks.yaml",
+            "project: shop\nwarehouse: ./warehouse\nstorage: {s3://lake: {credential: lakes}}\n",
+        ),
+    ),
+    "unknown_credential_to_test": Mistake(
+        pipeline=CSV + APPEND,
+        exit_code=2,
+        says=('there is no credential "crm"', "deltaworks secrets set crm"),
+        command="secrets test crm",
+    ),
     "unknown_key": Mistake(
         pipeline=CSV + "load: {type: delta, table: orders, mode: upsert, merge_key: [order_id]}\n",
         exit_code=2,

@@ -125,13 +125,17 @@ def test_a_second_start_shares_the_jvm_and_takes_the_settings_a_session_can_have
         "spark.hadoop.fs.s3a.endpoint": "here",
         "spark.executor.cores": "7",
     }
-    settings = SessionSettings(app_name="again", master="local[2]", conf=conf)
+    stores = {"fs.s3a.bucket.lake.secret.key": "kept from pages and logs"}
+    settings = SessionSettings(app_name="again", master="local[2]", conf=conf, hadoop=stores)
     spark = start_session(settings, environ=os.environ, notify=lambda _: None)
     assert spark.sparkContext is jvm.sparkContext
     assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
     assert spark.conf.get("fs.s3a.endpoint") == "here"
     assert spark.conf.get("spark.executor.cores", None) is None
     assert jvm.conf.get("spark.sql.shuffle.partitions") != "3"
+    ((key, value),) = stores.items()
+    assert spark._jsc.hadoopConfiguration().get(key) == value
+    assert spark.conf.get(key, None) is None
 
 
 @pytest.mark.spark

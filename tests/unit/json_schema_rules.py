@@ -15,7 +15,10 @@ TYPES = {
     "number": int | float,
     "null": type(None),
 }
-ABOUT = {"$schema", "title", "description", "default", "definitions", "markdownEnumDescriptions"}
+ABOUT = {
+    *("$schema", "title", "description", "default", "definitions", "markdownEnumDescriptions"),
+    *("format", "writeOnly"),  # that a value is a secret
+}
 NUMBERS: dict[str, Callable[[float, float], bool]] = {
     "minimum": lambda value, bound: value >= bound,
     "maximum": lambda value, bound: value <= bound,

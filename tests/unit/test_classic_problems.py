@@ -171,7 +171,7 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         classic(source("PostgreSQL", host="h", password="x")),  # noqa: S106 - nobody's
         7,
         "extract.connectionParams.password",
-        'unknown key "password"',
+        '"password" holds a secret',
         '"credentialId"',
     ),
     "feed without the switch": (

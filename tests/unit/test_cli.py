@@ -46,6 +46,10 @@ COMMANDS = [
     ("table", "history"),
     ("table", "restore"),
     ("table", "undo"),
+    ("secrets", "set"),
+    ("secrets", "list"),
+    ("secrets", "rm"),
+    ("secrets", "test"),
     ("jars", "fetch"),
     ("jars", "archive"),
 ]

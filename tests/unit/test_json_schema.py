@@ -158,3 +158,14 @@ def test_init_writes_the_schema_where_its_pipeline_says(desk: Workbench) -> None
     schema = pipeline.parent / first.partition("=")[2]
     assert json.loads(schema.read_text()) == PIPELINES
     assert violations(PIPELINES, parse_document(pipeline.read_text(), pipeline).value) == []
+
+
+@pytest.mark.parametrize(
+    "credentials", [{"backend": "file"}, [{"backend": "env"}, {"backend": "keyring"}]]
+)
+def test_editors_know_how_credentials_and_stores_are_written(credentials: object) -> None:
+    stores = {"s3://lake": {"credential": "lake", "log": {"store": "dynamodb"}}}
+    good = {"project": "p", "warehouse": "w", "credentials": credentials, "storage": stores}
+    assert violations(PROJECT, good) == []
+    assert violations(PROJECT, {**good, "credentials": {"backend": "fil"}}) != []
+    assert violations(PROJECT, {**good, "storage": {"s3://lake": {"endpont": "x"}}}) != []

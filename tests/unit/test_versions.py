@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from deltaworks.config.storage import StoreAccess
 from deltaworks.engines.spark.compatibility import (
     check_versions,
     installed_versions,
     require_versions,
 )
+from deltaworks.engines.spark.s3_jars import S3_JARS, store_jars
 from deltaworks.engines.spark.versions import CORE_JARS, DELTA_SPARK, PYSPARK, SPARK_AVRO
 from deltaworks.errors import MissingDependencyError
 
@@ -68,3 +71,17 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 def test_installed_versions_leaves_out_what_is_not_there() -> None:
     assert set(installed_versions(["pytest", "no-such-package"])) == {"pytest"}
+
+
+def test_every_jar_of_s3_has_a_checksum_and_a_size_and_is_named_once() -> None:
+    assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jar in S3_JARS)
+    assert 5_000_000 < sum(jar.size_bytes for jar in S3_JARS) < 20_000_000
+    names = [jar.file_name for jar in (*CORE_JARS, *S3_JARS)]
+    assert len(set(names)) == len(names)
+    assert "hadoop-aws-3.5.0.jar" in names
+
+
+def test_only_stores_of_s3_need_its_jars() -> None:
+    lake = StoreAccess(kind="s3", bucket="lake", values={}, origins={})
+    assert store_jars([lake]) == S3_JARS
+    assert store_jars([replace(lake, kind="gcs")]) == ()

@@ -12,7 +12,7 @@ from deltaworks.api import Project
 from deltaworks.cli.boundary import answering
 from deltaworks.cli.options import DebugOption, JsonOption, ProfileOption, ProjectOption
 from deltaworks.cli.output import line, print_json
-from deltaworks.doctor import examine
+from deltaworks.doctor import examine, examine_storage
 from deltaworks.errors import EXIT_SPEC
 from deltaworks.model.table_ref import is_url
 
@@ -25,9 +25,10 @@ def doctor(
 ) -> None:
     """Say what is right and wrong with this machine, and the command that mends it."""
     with answering(as_json=as_json, debug=debug):
-        warehouse = Project.open(project, profile=profile).config.warehouse
+        config = Project.open(project, profile=profile).config
+        warehouse = config.warehouse
         place = None if is_url(warehouse) else Path(warehouse)
-        findings = examine(environ=os.environ, warehouse=place)
+        findings = examine(environ=os.environ, warehouse=place) + examine_storage(config)
         if as_json:
             ok = all(finding.ok for finding in findings)
             print_json({"ok": ok, "findings": [asdict(finding) for finding in findings]})

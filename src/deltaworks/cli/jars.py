@@ -15,13 +15,19 @@ app = typer.Typer(help="The Java libraries Spark needs.", no_args_is_help=True)
 
 
 @app.command("fetch")
-def fetch(as_json: JsonOption = False, debug: DebugOption = False) -> None:
+def fetch(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those that only some projects need, too: S3.")
+    ] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
     """Download and verify the jars, so that later runs need no network."""
     from deltaworks.config.cache import cache_dir
     from deltaworks.doctor import fetch_jars
 
     with answering(as_json=as_json, debug=debug):
-        paths = fetch_jars(os.environ, notify=error_line)
+        paths = fetch_jars(os.environ, notify=error_line, everything=everything)
         if as_json:
             print_json({"jars": [str(path) for path in paths]})
         else:

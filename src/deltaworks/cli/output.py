@@ -20,6 +20,7 @@ from deltaworks.model.results import (
     PlanResult,
     RunResult,
 )
+from deltaworks.redact import scrub, scrub_document
 
 _MOST_LINES = 6
 
@@ -36,22 +37,26 @@ def stderr() -> Console:
 
 def print_json(document: object) -> None:
     """One JSON document."""
-    sys.stdout.write(json.dumps(document, indent=2, default=str) + "\n")
+    sys.stdout.write(json.dumps(scrub_document(document), indent=2, default=_text) + "\n")
+
+
+def _text(value: object) -> str:
+    return scrub(str(value))
 
 
 def print_text(text: str) -> None:
     """A text of several lines, as it is."""
-    sys.stdout.write(text)
+    sys.stdout.write(scrub(text))
 
 
 def line(text: str = "") -> None:
     """A line of data."""
-    stdout().print(Text(text))
+    stdout().print(Text(scrub(text)))
 
 
 def error_line(text: str) -> None:
     """A line that is not data."""
-    stderr().print(Text(text))
+    stderr().print(Text(scrub(text)))
 
 
 def print_error(error: DeltaworksError, *, run_id: str | None = None) -> None:
@@ -66,7 +71,7 @@ def print_error(error: DeltaworksError, *, run_id: str | None = None) -> None:
 def print_problems(problems: Iterable[Problem], *, most_lines: int = _MOST_LINES) -> None:
     """Problems, each with its place and fix."""
     for problem in problems:
-        lines = problem.text().splitlines()
+        lines = scrub(problem.text()).splitlines()
         kept = lines if len(lines) <= most_lines else [*lines[: most_lines - 1], lines[-1]]
         console = stderr()
         console.print(Text.assemble(("error: ", "bold red"), kept[0]))
@@ -82,7 +87,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         numeric = all(isinstance(row[i], int | float) or row[i] is None for row in listed)
         grid.add_column(Text(name), justify="right" if numeric and listed else "left", no_wrap=True)
     for row in listed:
-        grid.add_row(*[Text(cell_text(cell)) for cell in row])  # brackets are not markup
+        grid.add_row(*[Text(scrub(cell_text(cell))) for cell in row])  # brackets are not markup
     console = stdout()
     if not console.is_terminal:
         console.width = 240

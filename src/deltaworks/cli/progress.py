@@ -21,6 +21,7 @@ from deltaworks.model.events import (
     StageStarted,
     Warned,
 )
+from deltaworks.redact import scrub
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -100,7 +101,7 @@ class Progress:
                 doing = list(self._doing.values())
             if self._status is not None and doing:
                 rows = self._rows() if self._rows is not None else 0
-                self._status.update(doing_text(doing, time.monotonic(), rows))
+                self._status.update(scrub(doing_text(doing, time.monotonic(), rows)))
 
 
 def doing_text(doing: Sequence[_Doing], now: float, rows: int) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from deltaworks.config.files import Document, Where
+from deltaworks.config.secret_words import is_secret_word
 from deltaworks.errors import Problem
+from deltaworks.redact import know_secret, know_url_password
 from deltaworks.suggest import did_you_mean
 
 _PATTERN = re.compile(r"\$(\$\{)|\$\{(?P<kind>[a-z]*):?(?P<name>[^}]*)\}")
@@ -49,12 +51,21 @@ def _replace(
             return "${"
         found = _look_up(match["kind"], match["name"], names)
         if isinstance(found, str):
+            _keep_secret(found, match["name"], where)
             return found
         message, hint = found
         problems.append(document.problem(where, code="unknown_name", message=message, hint=hint))
         return match[0]
 
     return _PATTERN.sub(stand_in, value)
+
+
+def _keep_secret(value: str, name: str, where: Where) -> None:
+    """A secret that comes in by a name is kept out of every text, as one from a vault is."""
+    keys = [part for part in where if isinstance(part, str)][-1:]
+    if any(is_secret_word(word) for word in (name, *keys)):
+        know_secret(value)
+    know_url_password(value)
 
 
 def _look_up(kind: str, name: str, names: Names) -> str | tuple[str, str]:

@@ -143,9 +143,13 @@ def _mid_sentence(text: str) -> str:
 
 def _owner(model: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel] | None:
     """The model a nested place belongs to."""
+    in_map = False
     for part in place:
-        if isinstance(part, int):
+        if isinstance(part, int) or in_map:  # an entry of a list or map, under a name of the user's
+            in_map = False
             continue
+        field = next((f for n, f in model.model_fields.items() if part in (n, f.alias)), None)
+        in_map = field is not None and get_origin(field.annotation) is dict
         nested = next(
             (
                 _model_in(field.annotation)

@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
 from deltaworks.config.files import Document, load_document, shown_path
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.problems import problems_of
+from deltaworks.config.secret_literals import secret_problems
+from deltaworks.config.storage import (
+    StorageSettings,
+    StoreAccess,
+    resolve_storage,
+    storage_problem,
+)
+from deltaworks.config.vault.lookup import Vault, open_vault
+from deltaworks.config.vault.settings import DEFAULT_VAULT, VaultSettings, listed
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.table_ref import absolute
 from deltaworks.suggest import did_you_mean
 
 PROJECT_FILE = "deltaworks.yaml"
+_ONE_OR_MORE = BeforeValidator(
+    listed, json_schema_input_type=VaultSettings | tuple[VaultSettings, ...]
+)
 _SETTINGS = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
@@ -72,10 +91,22 @@ class ProjectFile(BaseModel):
     """How long to wait for another run."""
     retries: RetrySettings = Field(default_factory=RetrySettings)
     """How often a commit is tried again when another writer was faster."""
+    storage: dict[str, StorageSettings] = Field(default_factory=dict)
+    """How buckets and containers are reached, each by its location, such as s3://lake."""
+    credentials: Annotated[tuple[VaultSettings, ...], _ONE_OR_MORE] = DEFAULT_VAULT
+    """Where credentials are kept; several places are asked in order."""
     vars: dict[str, str] = Field(default_factory=dict)
     """Names for ${var:NAME}; `--var NAME=...` overrides."""
     profiles: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Named changes to all of the above, chosen with `--profile`."""
+
+    @field_validator("storage")
+    @classmethod
+    def _buckets(cls, storage: dict[str, StorageSettings]) -> dict[str, StorageSettings]:
+        for location in storage:
+            if problem := storage_problem(location):
+                raise ValueError(f'"{location}": {problem}')
+        return storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +122,25 @@ class ProjectConfig:
     locks: LockSettings
     retries: RetrySettings
     names: Names
+    credentials: tuple[VaultSettings, ...] = DEFAULT_VAULT
+    storage: Mapping[str, StorageSettings] = field(default_factory=dict)
     profile: str = ""
     file: Path | None = None
+
+    @property
+    def vault(self) -> Vault:
+        """The project's credentials, by name."""
+        return open_vault(
+            self.credentials,
+            root=self.root,
+            project=self.project_id,
+            environ=self.names.environ,
+        )
+
+    def store_access(self, location: str) -> StoreAccess | None:
+        """How a location on an object store is reached; opens the credential that it names."""
+        environ = self.names.environ
+        return resolve_storage(location, self.storage, vault=self.vault, environ=environ)
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -122,7 +170,7 @@ def load_project(
     all_variables = {**(own if isinstance(own, dict) else {}), **(variables or {})}
     names = Names(all_variables, environ)
     ready, problems = interpolate(merged, names)
-    parsed = _parse(ready, problems)
+    parsed = _parse(ready, (*secret_problems(document), *problems))
     return ProjectConfig(
         root=file.parent,
         name=parsed.project,
@@ -133,6 +181,8 @@ def load_project(
         locks=parsed.locks,
         retries=parsed.retries,
         names=Names({**parsed.vars, **(variables or {})}, environ),
+        credentials=parsed.credentials,
+        storage=parsed.storage,
         profile=profile,
         file=file,
     )

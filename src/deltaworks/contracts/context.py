@@ -8,6 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltaworks.config.project import ProjectConfig
+from deltaworks.config.vault.credential import Credential
+from deltaworks.config.vault.lookup import Vault
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import TableRef, absolute, named_table
 
@@ -21,6 +24,16 @@ class Site:
 
     root: Path
     warehouse: str
+    vault: Vault = field(default_factory=Vault, repr=False)
+
+    @staticmethod
+    def of(config: ProjectConfig) -> Site:
+        """The place that a project file describes."""
+        return Site(root=config.root, warehouse=config.warehouse, vault=config.vault)
+
+    def credential(self, name: str) -> Credential:
+        """The credential with a name; from here on its secrets are kept out of every text."""
+        return self.vault.get(name)
 
     def path(self, path: str) -> str:
         """A path of the pipeline file, as engines need it."""

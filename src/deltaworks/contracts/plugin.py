@@ -78,6 +78,10 @@ class Plugin(BaseModel):
         """What the file would say: only what differs from the defaults."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
+    def credentials(self) -> tuple[str, ...]:
+        """The names of the credentials it needs; see `NeedsCredential`."""
+        return ()
+
     def problems(self) -> tuple[str, ...]:
         """What is wrong between fields that are right one by one."""
         return ()

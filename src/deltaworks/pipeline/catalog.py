@@ -11,12 +11,13 @@ from pathlib import Path, PurePath
 from deltaworks.config.files import shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig
+from deltaworks.config.vault.lookup import Vault
 from deltaworks.contracts.context import Site
 from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
 from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import read_document, read_pipeline
-from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.pipeline.stages import Load, Plan, Stage
 from deltaworks.suggest import did_you_mean
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -119,7 +120,7 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))
     problems.extend(_place_problems(config, plans))
-    site = Site(root=config.root, warehouse=config.warehouse)
+    site = Site.of(config)
     ordered, after = in_order(plans, site)
     return Catalog(ordered, tuple(problems), after)
 
@@ -131,7 +132,11 @@ def require_places(config: ProjectConfig, plan: Plan) -> None:
 
 
 def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
-    return [*_nested_tables(config, plans), *_reserved_places(config, plans)]
+    return [
+        *_nested_tables(config, plans),
+        *_reserved_places(config, plans),
+        *_unknown_credentials(config, plans),
+    ]
 
 
 def in_order(
@@ -183,9 +188,45 @@ def _same_names(plans: list[Plan]) -> list[Problem]:
     return found
 
 
+def _unknown_credentials(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
+    """Names that no place of the vault has, as far as it can tell without opening anything."""
+    named = [
+        (plan, stage, name)
+        for plan in plans
+        for stage in plan.stages
+        for name in stage.plugin.credentials()
+    ]
+    vault = config.vault if named or config.storage else Vault()
+    found = _unknown_to_stores(config, vault)
+    for plan, stage, name in named:
+        if problem := vault.problem(name):
+            message, hint = problem
+            found.append(_stage_problem("unknown_credential", message, hint, plan, stage))
+    return found
+
+
+def _unknown_to_stores(config: ProjectConfig, vault: Vault) -> list[Problem]:
+    file = shown_path(config.file) if config.file else ""
+    told = {
+        location: vault.problem(settings.credential)
+        for location, settings in config.storage.items()
+        if settings.credential
+    }
+    return [
+        Problem(
+            code="unknown_credential",
+            message=f'storage "{location}": {problem[0]}',
+            hint=problem[1],
+            file=file,
+        )
+        for location, problem in told.items()
+        if problem
+    ]
+
+
 def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     """A table inside another table's folder would be eaten by that one's vacuum."""
-    site = Site(root=config.root, warehouse=config.warehouse)
+    site = Site.of(config)
     outers = {place: PurePath(place).name for plan in plans for place in plan.tables_read(site)}
     outers |= {ref.location: ref.label for _, _, ref in _written(plans, site)}
     found = []
@@ -194,13 +235,13 @@ def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
         if outer is not None:
             message = f'table "{ref.label}" lies inside table "{outers[outer]}"'
             hint = "rename one of them, so that no table is in another one's folder"
-            found.append(_load_problem("nested_table", message, hint, plan, load))
+            found.append(_stage_problem("nested_table", message, hint, plan, load))
     return found
 
 
 def _reserved_places(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     """Our own folder, quarantine tables, and the warehouse itself are not for loads."""
-    site = Site(root=config.root, warehouse=config.warehouse)
+    site = Site.of(config)
     found = []
     for plan, load, ref in _written(plans, site):
         own = f"{config.warehouse}/{OWN_FOLDER}"
@@ -209,7 +250,7 @@ def _reserved_places(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
         holds_warehouse = f"{config.warehouse}/".startswith(f"{ref.location}/")
         if is_own or is_quarantine or holds_warehouse:
             message = f'"{ref.label}" is a place that Deltaworks keeps for itself'
-            found.append(_load_problem("reserved", message, "choose another path", plan, load))
+            found.append(_stage_problem("reserved", message, "choose another path", plan, load))
     return found
 
 
@@ -219,6 +260,6 @@ def _written(plans: Sequence[Plan], site: Site) -> Iterator[tuple[Plan, Load, Ta
             yield plan, load, load.plugin.target(site)
 
 
-def _load_problem(code: str, message: str, hint: str, plan: Plan, load: Load) -> Problem:
+def _stage_problem(code: str, message: str, hint: str, plan: Plan, stage: Stage) -> Problem:
     file = plan.pipeline.origin.file
-    return Problem(code=code, message=message, hint=hint, file=file, line=load.line)
+    return Problem(code=code, message=message, hint=hint, file=file, line=stage.line)

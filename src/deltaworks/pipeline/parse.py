@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,13 @@ from pydantic import ValidationError
 from deltaworks.config.files import Document, Where, load_document
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.problems import problems_of
+from deltaworks.config.secret_literals import secret_problems
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import find_plugin, plugin_types
 from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.classic import Translation, to_native
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
+from deltaworks.redact import holds_secret
 from deltaworks.suggest import did_you_mean
 
 KEYS = ("pipeline", "description", "extract", "transform", "checks", "load", "audit_columns")
@@ -28,7 +32,12 @@ def read_document(path: Path, root: Path | None = None) -> Translation:
 
     `root` is the project's folder; a file outside any project is one of its own.
     """
-    return to_native(load_document(path), path.parent if root is None else root)
+    written = load_document(path)
+    secrets = secret_problems(written)
+    read = to_native(written, path.parent if root is None else root)
+    places = {problem.path for problem in secrets}
+    others = [problem for problem in read.problems if problem.path not in places]
+    return replace(read, problems=(*secrets, *others), troubled=read.troubled | places)
 
 
 def read_pipeline(path: Path, names: Names, root: Path | None = None) -> Pipeline:
@@ -170,6 +179,9 @@ class _Parser:
         except ValidationError as error:
             self.problems.extend(problems_of(error, model, self.document, where))
             return None
+        if plugin.kind == "check" and holds_secret(json.dumps(plugin.document())):
+            message = "a check holds a secret, and its results and the quarantine would show it"
+            self.problem(where, "secret", message, "compute what it needs in a step before it")
         for message in plugin.problems():
             place = (*where, *self._first_named(message, where))
             said = self.document.said(message)

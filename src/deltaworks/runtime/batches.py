@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,6 +13,7 @@ from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.events import BatchPlanned
 from deltaworks.model.results import BatchResult, MaintenanceResult
 from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.redact import safe_json
 from deltaworks.runtime.attempt import Attempt, reads_of
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_pins, why_gone, why_unpinned
@@ -147,7 +147,7 @@ class Batches:
     def _maintain(self, load: Load, ctx: RunContext, done: list[MaintenanceResult]) -> None:
         note = {"run_id": self.run.run_id, "pipeline": self.run.pipeline, "maintenance": load.name}
         with step_boundary(load, self.plan.pipeline.origin.file):
-            done.extend(load.plugin.maintain(ctx, json.dumps(note)))
+            done.extend(load.plugin.maintain(ctx, safe_json(note)))
 
     def _engine(self) -> RunContext:
         """A session for this run, whose jobs can be cancelled apart from those of others."""
@@ -182,7 +182,7 @@ class Batches:
         batch = BatchWrite(
             n=entry.n,
             txn=Txn(sink.app_id, entry.n),
-            user_metadata=json.dumps({**note, "batch": entry.n, "parked_by": entry.run_id}),
+            user_metadata=safe_json({**note, "batch": entry.n, "parked_by": entry.run_id}),
             replace=entry.replaces,
         )
         with step_boundary(load, self.plan.pipeline.origin.file):

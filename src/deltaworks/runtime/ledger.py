@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.errors import CommitConflict, GuardError
+from deltaworks.errors import CommitConflict, ConfigError, GuardError
 from deltaworks.model.batch import Bounds, Pin, Replay, same_bounds
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
 from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.redact import holds_secret
 
 PLANNED, DONE, ABANDONED = "planned", "done", "abandoned"
 LOADED_LATER = "loaded_later"
@@ -235,6 +236,7 @@ class Ledger:
             "backfill": entry.backfill,
             "pins": {place: asdict(pin) for place, pin in entry.pins.items()},
         }
+        _refuse_secrets(entry, detail)
         events = self._write(PLANNED, entry, state, detail)
         return state.with_batch(entry, events)
 
@@ -308,6 +310,16 @@ class Ledger:
                 hint="wait for it, then run again",
             ) from conflict
         return number
+
+
+def _refuse_secrets(entry: BatchEntry, detail: Mapping[str, Any]) -> None:
+    """What stands here is compared with later, so a secret in it cannot just be left out."""
+    if holds_secret(json.dumps([detail, entry.batch_id])):
+        raise ConfigError(
+            "a path, a query, a name or the id of this batch holds a secret, "
+            "and the ledger would keep it",
+            hint="take the secret out, and name a credential instead",
+        )
 
 
 def landed_sink(sink: SinkEntry, info: CommitInfo, found: SinkState) -> SinkEntry:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from deltaworks.errors import ConstraintViolated, EngineError, GuardError, Inter
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.results import OutputResult
 from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.redact import safe_json
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.frames import Keeper, StepFrame
 from deltaworks.runtime.ledger import BatchEntry, SinkEntry
@@ -197,7 +197,7 @@ class Landing:
             "profile": self.profile,
             "attempt": attempt,
         }
-        text = json.dumps({key: value for key, value in note.items() if value not in (None, "")})
+        text = safe_json({key: value for key, value in note.items() if value not in (None, "")})
         if len(text.encode()) > _MOST_METADATA_BYTES:
             raise InternalError("the note of a commit is larger than it may be")
         return text

@@ -10,6 +10,7 @@ from typing import Any
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.model.results import RunResult
 from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.redact import safe_json
 
 STARTED, ENDED = "started", "ended"
 _COLUMNS = (
@@ -114,7 +115,7 @@ class RunRecords:
                 "kind": kind,
                 "at": at,
                 "status": status,
-                "record": json.dumps(record),
+                "record": safe_json(record),
             }
         )
 

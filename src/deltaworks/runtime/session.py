@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltaworks.config.project import ProjectConfig
+from deltaworks.config.storage import StoreAccess
+from deltaworks.engines.object_stores import hadoop_settings, log_store_settings
+from deltaworks.engines.spark.s3_jars import store_jars
+from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.errors import ConfigError
 from deltaworks.model.table_ref import OWN_FOLDER
 
@@ -73,12 +77,23 @@ class SparkStarter:
         master = self._config.engine.master
         if master.startswith("sc://"):
             raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
+        found = (self._config.store_access(location) for location in self._config.storage)
+        stores = [access for access in found if access is not None]
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
             master=master,
-            conf=self._config.engine.conf,
+            conf={**_joined(stores, log_store_settings), **self._config.engine.conf},
+            jars=(*CORE_JARS, *store_jars(stores)),
             log_file=log_file,
+            hadoop=_joined(stores, hadoop_settings),
         )
         self._owns_jvm = not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
+
+
+def _joined(
+    stores: Sequence[StoreAccess], spelled: Callable[[StoreAccess], dict[str, str]]
+) -> dict[str, str]:
+    """The settings of all stores, in the words of one engine."""
+    return {key: value for access in stores for key, value in spelled(access).items()}

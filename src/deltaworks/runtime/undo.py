@@ -6,7 +6,6 @@ the ledger first, and one that was cut off is settled by the next to come.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +14,7 @@ from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import Txn, UndoInfo
 from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.redact import safe_json
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.ledger import (
     DONE,
@@ -141,4 +141,4 @@ def _write(entry: BatchEntry, sink: SinkEntry, *, run_id: str, pipeline: str) ->
         "step": sink.name,
         "undone_batch": entry.n,
     }
-    return BatchWrite(n=entry.n, txn=Txn(_app_id(sink), entry.n), user_metadata=json.dumps(note))
+    return BatchWrite(n=entry.n, txn=Txn(_app_id(sink), entry.n), user_metadata=safe_json(note))

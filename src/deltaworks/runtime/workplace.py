@@ -33,7 +33,7 @@ class Workplace:
     @property
     def site(self) -> Site:
         """Where the project's paths and tables are."""
-        return Site(root=self.config.root, warehouse=self.config.warehouse)
+        return Site.of(self.config)
 
     def quarantine(self, pipeline: str) -> Quarantine:
         """What a pipeline has set aside."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -27,6 +28,7 @@ from deltaworks.model.write import (
     Upsert,
     Write,
 )
+from deltaworks.redact import holds_secret
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -148,6 +150,8 @@ class DeltaSink(Sink):
                 found.append('a table with "cluster_by" needs no "z_order": say "optimize"')
             folders = set(self.after_load.z_order) & set(self.partition_by)
             found.extend(f'"z_order" is not for "{name}": it makes folders' for name in folders)
+        if holds_secret(json.dumps(self.document())):
+            found.append("an option holds a secret, and every commit would show it")
         return (*found, *self._mode_problems(), *self._condition_problems())
 
     def _mode_problems(self) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.files import fsync_commit
 from deltaworks.model.table_info import TableInfo
+from deltaworks.redact import safe_json
 
 _PLAIN_FEATURES = frozenset(
     {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"}
@@ -28,7 +28,7 @@ def restore(location: str, version: int, *, note: Mapping[str, Any]) -> int:
     """Make the table what it was at a version, in one commit; answers that commit's version."""
     from deltalake import CommitProperties
 
-    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(dict(note))})
+    properties = CommitProperties(custom_metadata={"userMetadata": safe_json(dict(note))})
     table = DeltaRsEngine().open(location)
     with translated(location):
         table.restore(version, commit_properties=properties)

@@ -7,6 +7,7 @@ from typing import Any
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.redact import safe_json
 
 
 def text(value: str) -> str:
@@ -30,11 +31,9 @@ def query_rows(
 
 def delete_rows(location: str, where: str, *, note: Mapping[str, Any]) -> int:
     """Remove rows and say why in the commit; answers how many."""
-    import json
-
     from deltalake import CommitProperties
 
     table = DeltaRsEngine().open(location)
-    properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(dict(note))})
+    properties = CommitProperties(custom_metadata={"userMetadata": safe_json(dict(note))})
     with translated(location):
         return int(table.delete(where, commit_properties=properties)["num_deleted_rows"])

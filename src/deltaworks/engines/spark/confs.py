@@ -12,6 +12,7 @@ from types import MappingProxyType
 from deltaworks.engines.spark.memory import driver_memory_mebibytes
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import ConfigError
+from deltaworks.redact import holds_secret
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -21,6 +22,12 @@ SCRATCH_KEY = "spark.deltaworks.scratch"
 # Every stored timestamp is UTC; a session in another zone would read dates differently.
 RUNTIME_CONF: Mapping[str, str] = MappingProxyType({"spark.sql.session.timeZone": "UTC"})
 _LOOPBACK = "127.0.0.1"
+_ONLY_AT_START = (
+    "spark.driver.extraJavaOptions",
+    "spark.driver.defaultJavaOptions",
+    "spark.driver.extraClassPath",
+    "spark.driver.extraLibraryPath",
+)
 _SECRET = re.compile(
     r"secret|password|token|credential|access[._-]?key|account\.key", re.IGNORECASE
 )
@@ -35,6 +42,8 @@ class SessionSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[Jar, ...] = CORE_JARS
     log_file: Path | None = None
+    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of storage, secrets among them; set through the socket, once the JVM is up."""
 
     @property
     def local(self) -> bool:
@@ -72,7 +81,12 @@ def build_conf(
 
 def command_line_conf(conf: Mapping[str, str]) -> dict[str, str]:
     """What may stand on the JVM's command line, which every user of the machine can read."""
-    return {key: value for key, value in conf.items() if not _SECRET.search(key)}
+    return {key: value for key, value in conf.items() if not is_secret_setting(key, value)}
+
+
+def is_secret_setting(key: str, value: str) -> bool:
+    """Whether a setting is a secret, by its name or because its value is known as one."""
+    return _SECRET.search(key) is not None or holds_secret(value)
 
 
 def refuse_contradictions(settings: SessionSettings) -> None:
@@ -83,6 +97,16 @@ def refuse_contradictions(settings: SessionSettings) -> None:
             raise ConfigError(
                 f"{key} is always {value} here, but the Spark settings say {wanted}",
                 hint=f"remove {key} from the Spark settings",
+            )
+
+
+def refuse_exposed(settings: SessionSettings) -> None:
+    """Refuse a secret in a setting that only the JVM's command line can carry."""
+    for key in _ONLY_AT_START:
+        if holds_secret(settings.conf.get(key, "")):
+            raise ConfigError(
+                f"{key} holds a secret, and every user of this machine could read it",
+                hint="give it to Java by a file, or keep it in a credential",
             )
 
 
@@ -99,6 +123,8 @@ def _defaults(settings: SessionSettings, scratch: Path) -> dict[str, str]:
         "spark.app.name": settings.app_name,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # What Spark itself leaves out of its pages and its event log.
+        "spark.redaction.regex": f"(?i){_SECRET.pattern}|sas|jaas",
         "spark.sql.catalogImplementation": "in-memory",
         # Otherwise Spark makes a folder in the user's working directory.
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),

@@ -17,6 +17,7 @@ from deltaworks.engines.spark.versions import PYSPARK, Jar
 from deltaworks.errors import MissingDependencyError, StorageError
 
 _DOWNLOAD_SECONDS = 900
+_MOST_NAMES = 3
 _REFUSALS = (
     re.compile(r"Server access error at url \S+ \((?:[\w.$]+(?:Exception|Error): ?)?(.+)\)\s*$"),
     re.compile(r"^\s*(Host \S+ not found)"),
@@ -69,8 +70,15 @@ def _place(jar: Jar, cache: Path) -> Path:
 
 def _announcement(missing: Sequence[Jar], cache: Path) -> str:
     size = total_megabytes(missing)
-    names = ", ".join(jar.file_name for jar in missing)
+    names = _names(missing)
     return f"downloading {names}{f' ({size})' if size else ''} to {cache / 'jars'}, only this once"
+
+
+def _names(jars: Sequence[Jar]) -> str:
+    """The jars by name, or the first of many."""
+    shown = [jar.file_name for jar in jars[:_MOST_NAMES]]
+    more = len(jars) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _verified(jar: Jar, path: Path) -> Path:
@@ -165,7 +173,7 @@ def _ivy_module(jars: Iterable[Jar]) -> str:
 
 def _unreachable(jars: Sequence[Jar], *, output: str, cache: Path) -> MissingDependencyError:
     cause = download_failure(output)
-    names = " and ".join(jar.file_name for jar in jars)
+    names = _names(jars)
     hint = f"connect to the network once, or copy {names} into {cache / 'jars'}"
     if "certification path" in cause:
         hint = f"set SSL_CERT_FILE to the certificates of your network; or {hint}"

@@ -17,6 +17,7 @@ import psutil
 
 from deltaworks.engines.spark.confs import command_line_conf
 from deltaworks.engines.spark.lost_jvm import has_died
+from deltaworks.engines.spark.printed import PrintedLog
 from deltaworks.errors import EngineError, StorageError
 from deltaworks.log import ERROR_ECHOES
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _END_SECONDS = 20
+_PRINTED_SECONDS = 1
 _NOISE = re.compile(
     r"^\s*$|^\s+at |^\s*\.\.\. \d+ more|^WARNING: |^NOTE: |^Picked up |^Using Spark's default"
     r"|^Setting default log level|^To adjust logging level| (WARN|INFO|DEBUG) "
@@ -48,12 +50,15 @@ def launch(
     end_jvm()
     _silence_echoes()
     others = _children()
-    with _open_log(log_file) as log, _environment(environment), _own_interrupts():
-        start = log.tell()
+    log = _open_log(log_file)
+    start = log.tell()
+    printed = PrintedLog(log)
+    with _environment(environment), _own_interrupts():
         try:
-            return _start(conf, log)
+            return _start(conf, printed)
         except (PySparkException, Py4JError) as error:
             # Asked before the JVM ends, because the error's text lives in it.
+            printed.settle(_PRINTED_SECONDS)
             reason = _reason(error, log_file, start)
             SparkContext._active_spark_context = None  # or it would be taken for one that works
             end_jvm()
@@ -101,6 +106,9 @@ def end_jvm(wait_seconds: float | None = None) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    printed: PrintedLog | None = getattr(gateway, "printed", None)
+    if printed is not None:  # else the JVM was started by somebody else
+        printed.settle()
 
 
 def forget_dead_jvm() -> None:
@@ -127,7 +135,7 @@ def first_cause(log: str) -> str:
 def _open_log(path: Path) -> IO[bytes]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("ab")
+        return path.open("ab", buffering=0)
     except OSError as error:
         raise StorageError(
             f"cannot write Spark's log {path}: {error.strerror}",
@@ -135,23 +143,33 @@ def _open_log(path: Path) -> IO[bytes]:
         ) from error
 
 
-def _start(conf: Mapping[str, str], log: IO[bytes]) -> SparkSession:
+def _start(conf: Mapping[str, str], printed: PrintedLog) -> SparkSession:
     from pyspark import SparkContext
-    from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    gateway = SparkContext._gateway
-    if gateway is None:
-        # The JVM ignores SIGINT (PySpark sees to it), so that after Ctrl-C we can still
-        # cancel its work; it ends when the pipe to this process closes.
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            _spark_conf(command_line_conf(conf)),
-            popen_kwargs={"stdout": log, "stderr": subprocess.STDOUT},
-        )
-        SparkContext._gateway = gateway
-        SparkContext._jvm = gateway.jvm
+    try:
+        if SparkContext._gateway is None:
+            _launch_gateway(conf, printed)
+    finally:
+        printed.handed_over()
     # Secrets arrive only here, through the socket.
-    return SparkSession(SparkContext(conf=_spark_conf(conf), gateway=gateway))
+    context = SparkContext(conf=_spark_conf(conf), gateway=SparkContext._gateway)
+    return SparkSession(context)
+
+
+def _launch_gateway(conf: Mapping[str, str], printed: PrintedLog) -> None:
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    # The JVM ignores SIGINT (PySpark sees to it), so that after Ctrl-C we can still
+    # cancel its work; it ends when the pipe to this process closes.
+    gateway = launch_gateway(  # type: ignore[no-untyped-call]
+        _spark_conf(command_line_conf(conf)),
+        popen_kwargs={"stdout": printed.end, "stderr": subprocess.STDOUT},
+    )
+    gateway.printed = printed
+    SparkContext._gateway = gateway
+    SparkContext._jvm = gateway.jvm
 
 
 def _spark_conf(conf: Mapping[str, str]) -> SparkConf:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.errors import translate
 from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
+from deltaworks.redact import safe_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[s
     from pyspark.errors import PySparkException
 
     session = spark.newSession()
-    with set_for_one_write(session, {USER_METADATA: json.dumps(dict(note))}):
+    with set_for_one_write(session, {USER_METADATA: safe_json(dict(note))}):
         try:
             statement = f"RESTORE TABLE {table_sql(location)} TO VERSION AS OF {version}"
             session.sql(statement).collect()

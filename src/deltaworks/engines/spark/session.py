@@ -24,6 +24,7 @@ from deltaworks.engines.spark.confs import (
     SessionSettings,
     build_conf,
     refuse_contradictions,
+    refuse_exposed,
 )
 from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars
@@ -63,6 +64,7 @@ def start_session(
     """A session on a JVM of our own, or a new one on the JVM this process has already."""
     require_versions(installed_versions())
     refuse_contradictions(settings)
+    refuse_exposed(settings)
     if is_up():
         return _share(_running(), settings)
     cache = cache_dir(environ)
@@ -90,6 +92,7 @@ def start_session(
     log_file, hint = _log(settings, scratch)
     spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
     _require_delta(spark)
+    _set_hadoop(spark, settings)
     return spark
 
 
@@ -177,7 +180,16 @@ def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
         elif spark.conf.isModifiable(key):
             spark.conf.set(key, value)
         # The rest belongs to the JVM and was decided when it started.
+    _set_hadoop(spark, settings)
     return spark
+
+
+def _set_hadoop(spark: SparkSession, settings: SessionSettings) -> None:
+    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so."""
+    if settings.hadoop:
+        configuration = spark._jsc.hadoopConfiguration()
+        for key, value in settings.hadoop.items():
+            configuration.set(key, value)
 
 
 def _jvm_of(spark: SparkSession) -> object | None:

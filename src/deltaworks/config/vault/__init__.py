@@ -1,0 +1,1 @@
+"""Where credentials are kept, and how they are looked up by name."""

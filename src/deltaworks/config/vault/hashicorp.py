@@ -1,0 +1,130 @@
+"""Credentials in HashiCorp Vault: its KV engine, version 2, over HTTP.
+
+Tested against the shapes of answers that Vault documents, not against a live server.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from deltaworks.config.vault.credential import Credential, parse_credential
+from deltaworks.config.vault.settings import VaultSettings
+from deltaworks.errors import ConfigError
+from deltaworks.redact import know_secret
+
+_SECONDS = 10
+_MISSING, _FORBIDDEN = 404, 403
+
+
+class HashicorpVault:
+    """Reads and writes records below one folder of a KV engine."""
+
+    name = "hashicorp"
+    lists_at_once = False
+
+    def __init__(self, settings: VaultSettings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._address = (settings.address or environ.get("VAULT_ADDR", "")).rstrip("/")
+        self._namespace = settings.namespace or environ.get("VAULT_NAMESPACE", "")
+        self._token = environ.get(settings.token_variable, "")
+
+    def get(self, name: str) -> Credential | None:
+        """The newest version of the record, if there is one."""
+        answer = self._ask("GET", "data", name)
+        values = ((answer or {}).get("data") or {}).get("data")
+        return parse_credential(values, name=name) if values else None
+
+    def names(self) -> tuple[str, ...]:
+        """The records in the folder."""
+        answer = self._ask("LIST", "metadata", "")
+        keys = ((answer or {}).get("data") or {}).get("keys") or ()
+        return tuple(sorted(key for key in keys if not key.endswith("/")))
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a record."""
+        return name in self.names()
+
+    def put(self, name: str, credential: Credential) -> None:
+        """Write a new version of the record."""
+        self._ask("POST", "data", name, {"data": credential.values()})
+
+    def remove(self, name: str) -> bool:
+        """Remove the record with all its versions; whether it was there."""
+        found = self.has(name)
+        if found:
+            self._ask("DELETE", "metadata", name)
+        return found
+
+    def _ask(
+        self, method: str, kind: str, name: str, body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any] | None:
+        """What the server answers; None when there is nothing at the place."""
+        place = "/".join(filter(None, (self._settings.mount, kind, self._settings.folder, name)))
+        request = urllib.request.Request(  # noqa: S310 - the scheme is checked
+            f"{self._checked_address()}/v1/{quote(place)}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers=self._headers(),
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310
+                text = reply.read()
+            return dict(json.loads(text)) if text else {}
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                if refusal.code == _MISSING:
+                    return None
+                raise self._refused(refusal) from None
+        except (OSError, http.client.HTTPException) as problem:
+            reason = getattr(problem, "reason", None) or problem
+            raise ConfigError(
+                f"HashiCorp Vault at {self._address} does not answer: {reason}",
+                hint="check `address` or VAULT_ADDR, and the network",
+            ) from None
+        except ValueError:
+            raise ConfigError(
+                f"what answers at {self._address} is not HashiCorp Vault",
+                hint="check `address` or VAULT_ADDR",
+            ) from None
+
+    def _checked_address(self) -> str:
+        if not self._address.startswith(("http://", "https://")):
+            raise ConfigError(
+                "it is not said where HashiCorp Vault is",
+                hint="set VAULT_ADDR, or `address` of the backend, to its https:// URL",
+            )
+        return self._address
+
+    def _headers(self) -> dict[str, str]:
+        if not self._token:
+            variable = self._settings.token_variable
+            raise ConfigError(
+                f"there is no token for HashiCorp Vault: {variable} is not set",
+                hint=f"export {variable}=...",
+            )
+        know_secret(self._token)
+        headers = {"X-Vault-Token": self._token, "X-Vault-Request": "true"}
+        return headers | ({"X-Vault-Namespace": self._namespace} if self._namespace else {})
+
+    def _refused(self, refusal: urllib.error.HTTPError) -> ConfigError:
+        if refusal.code == _FORBIDDEN:
+            return ConfigError(
+                "HashiCorp Vault refuses the token, or what it may do is not enough",
+                hint=f"renew {self._settings.token_variable}, or let its policy read "
+                f"{self._settings.mount}/data/{self._settings.folder}/*",
+            )
+        return ConfigError(f"HashiCorp Vault answers {refusal.code}: {_first_error(refusal)}")
+
+
+def _first_error(refusal: urllib.error.HTTPError) -> str:
+    try:
+        errors = json.loads(refusal.read()).get("errors") or ()
+    except (ValueError, AttributeError):
+        errors = ()
+    return str(next(iter(errors), refusal.reason))

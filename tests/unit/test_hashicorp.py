@@ -1,0 +1,140 @@
+"""HashiCorp Vault, by the answers its KV engine is documented to give; no live server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+
+from deltaworks.config.vault.credential import parse_credential
+from deltaworks.config.vault.hashicorp import HashicorpVault
+from deltaworks.config.vault.settings import VaultSettings
+from deltaworks.errors import ConfigError
+from deltaworks.redact import MASK, scrub
+
+TOKEN, SECRET = "hvs.canary-token-1", "canary-88-secret"
+READ = {
+    "request_id": "1",
+    "data": {
+        "data": {"user": "bob", "password": SECRET},
+        "metadata": {"version": 3, "destroyed": False, "deletion_time": ""},
+    },
+}
+LIST = {"request_id": "2", "data": {"keys": ["crm", "folder/", "lake"]}}
+WRITTEN = {"request_id": "3", "data": {"version": 4, "destroyed": False}}
+DENIED = {"errors": ["1 error occurred:\n\t* permission denied\n\n"]}
+
+
+class Server(HTTPServer):
+    """Answers as recorded, and remembers what it was asked."""
+
+    answers: dict[tuple[str, str], tuple[int, Any]]
+    asked: list[tuple[str, str, dict[str, str], Any]]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: Server
+
+    def answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length)) if length else None
+        self.server.asked.append((self.command, self.path, dict(self.headers), body))
+        status, document = self.server.answers.get((self.command, self.path), (404, {"errors": []}))
+        self.send_response(status)
+        self.end_headers()
+        if document is not None:
+            text = document if isinstance(document, str) else json.dumps(document)
+            self.wfile.write(text.encode())
+
+    do_GET = do_POST = do_LIST = do_DELETE = answer  # noqa: N815 - the server's own names
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server(("127.0.0.1", 0), Handler)
+    made.answers, made.asked = {}, []
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def vault_at(server: Server, **settings: str) -> HashicorpVault:
+    address = f"http://127.0.0.1:{server.server_port}/"
+    chosen = VaultSettings(backend="hashicorp", address=address, **settings)
+    return HashicorpVault(chosen, {"VAULT_TOKEN": TOKEN, "VAULT_NAMESPACE": "team"})
+
+
+def refusal(vault: HashicorpVault) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        vault.get("crm")
+    assert TOKEN not in str(caught.value)
+    return caught.value
+
+
+def test_a_record_is_the_newest_version_at_its_place(server: Server) -> None:
+    server.answers["GET", "/v1/kv/data/team/etl/crm"] = (200, READ)
+    vault = vault_at(server, mount="kv", folder="team/etl")
+    found = vault.get("crm")
+    assert found is not None
+    assert (found.user, found.secret("password")) == ("bob", SECRET)
+    headers = server.asked[0][2]
+    assert (headers["X-Vault-Token"], headers["X-Vault-Namespace"]) == (TOKEN, "team")
+    assert scrub(f"{SECRET} {TOKEN}") == f"{MASK} {MASK}"
+
+
+def test_a_missing_or_deleted_record_is_none(server: Server) -> None:
+    gone = {"data": {"data": None, "metadata": {"deletion_time": "2026-01-01T00:00:00Z"}}}
+    server.answers["GET", "/v1/secret/data/deltaworks/old"] = (404, gone)
+    vault = vault_at(server)
+    assert vault.get("old") is None
+    assert vault.get("never") is None
+    assert vault.names() == ()
+
+
+def test_names_are_listed_records_written_and_removed(server: Server) -> None:
+    server.answers["LIST", "/v1/secret/metadata/deltaworks"] = (200, LIST)
+    server.answers["POST", "/v1/secret/data/deltaworks/crm"] = (200, WRITTEN)
+    server.answers["DELETE", "/v1/secret/metadata/deltaworks/crm"] = (204, None)
+    vault = vault_at(server)
+    assert vault.names() == ("crm", "lake")
+    vault.put("crm", parse_credential({"password": SECRET, "port": 1}, name="crm"))
+    assert server.asked[-1][3] == {"data": {"password": SECRET, "port": 1}}
+    assert vault.remove("crm")
+    assert server.asked[-1][:2] == ("DELETE", "/v1/secret/metadata/deltaworks/crm")
+    assert not vault.remove("nothing")
+
+
+def test_a_refusal_is_told_shortly(server: Server) -> None:
+    place = ("GET", "/v1/secret/data/deltaworks/crm")
+    server.answers[place] = (403, DENIED)
+    error = refusal(vault_at(server))
+    assert error.message == "HashiCorp Vault refuses the token, or what it may do is not enough"
+    assert "secret/data/deltaworks/*" in error.hint
+    server.answers[place] = (503, {"errors": ["Vault is sealed"]})
+    assert refusal(vault_at(server)).message == "HashiCorp Vault answers 503: Vault is sealed"
+    server.answers[place] = (500, "<html>")
+    assert "HashiCorp Vault answers 500: Internal Server Error" in str(refusal(vault_at(server)))
+    server.answers[place] = (200, "<html>")
+    assert "is not HashiCorp Vault" in refusal(vault_at(server)).message
+
+
+def test_no_answer_no_address_and_no_token_are_told_apart(server: Server) -> None:
+    closed = VaultSettings(backend="hashicorp", address="http://127.0.0.1:1")
+    error = refusal(HashicorpVault(closed, {"VAULT_TOKEN": TOKEN}))
+    assert "at http://127.0.0.1:1 does not answer: " in error.message
+    nowhere = VaultSettings(backend="hashicorp")
+    assert "VAULT_ADDR" in refusal(HashicorpVault(nowhere, {"VAULT_TOKEN": TOKEN})).hint
+    address = {"VAULT_ADDR": f"http://127.0.0.1:{server.server_port}"}
+    assert "VAULT_TOKEN is not set" in refusal(HashicorpVault(nowhere, address)).message
