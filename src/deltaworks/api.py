@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from deltaworks.clock import Clock, SystemClock
 from deltaworks.config.interpolate import Names
@@ -40,21 +40,25 @@ from deltaworks.pipeline.catalog import (
     require_places,
 )
 from deltaworks.pipeline.graph import build_plan
-from deltaworks.pipeline.parse import read_document
+from deltaworks.pipeline.parse import native_form
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.session import SparkStarter
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from deltaworks.model.epochs import EpochRecord
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
     from deltaworks.runtime.runner import NewSinks
     from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
+    from deltaworks.streams.opening import StreamWords
+    from deltaworks.streams.sink import EpochSink
     from deltaworks.tables.manager import TableManager
 
 Variables = Mapping[str, str]
@@ -129,7 +133,7 @@ class Project:
     @contextmanager
     def locked(self, *tables: str) -> Iterator[None]:
         """Keep tables to yourself while you write them with a tool of your own."""
-        from deltaworks.runtime.lock import locked, table_lock
+        from deltaworks.engines.lock import locked, table_lock
 
         paths = [table_lock(self.site.table(table=name, path="").location) for name in tables]
         with locked(paths, wait_seconds=self.config.locks.wait_seconds, notify=self._notify):
@@ -154,12 +158,7 @@ class Project:
 
     def convert(self, target: str) -> dict[str, Any]:
         """A pipeline file's native form, as plain values; variables stay as they are written."""
-        read = read_document(self.file(target), self.config.root)
-        if read.problems:
-            raise SpecError(f'"{read.document.shown}" is wrong', problems=read.problems)
-        if not isinstance(read.document.value, dict):
-            raise ConfigError(f'"{read.document.shown}" holds no pipeline')
-        return dict(read.document.value)
+        return native_form(self.file(target), self.config.root)
 
     def plan(
         self,
@@ -327,7 +326,7 @@ class Project:
 
     def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
         """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
-        from deltaworks.runtime.lock import locked, pipeline_lock
+        from deltaworks.engines.lock import locked, pipeline_lock
 
         path = pipeline_lock(self.config.warehouse, pipeline)
         wait = self.config.locks.wait_seconds
@@ -336,15 +335,9 @@ class Project:
 
     def find_run(self, run_id: str) -> RunRecord:
         """The run whose id begins so."""
-        records = self.runs()
-        found = [record for record in records if record.run_id.startswith(run_id)]
-        if len(found) != 1:
-            what = "no run has" if not found else f"{len(found)} runs have"
-            raise ConfigError(
-                f'{what} an id that begins with "{run_id}"',
-                hint=did_you_mean(run_id, [record.run_id for record in records]),
-            )
-        return found[0]
+        from deltaworks.runtime.records import run_named
+
+        return run_named(run_id, self.runs())
 
     def runs(self, pipeline: str = "") -> tuple[RunRecord, ...]:
         """Every recorded run, or those of one pipeline, newest first."""
@@ -354,15 +347,10 @@ class Project:
 
     def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
         """What checks found in the last runs that had any, newest last; no JVM is needed."""
+        from deltaworks.runtime.records import last_checks
+
         name = self.pipeline_name(pipeline)
-        judged = [run.checks() for run in self.runs(name)]
-        known = {record.name for found in judged for record in found}
-        if check and check not in known:
-            hint = did_you_mean(check, sorted(known)) or "no run has recorded a check"
-            raise ConfigError(f'no run of "{name}" had a check "{check}"', hint=hint)
-        wanted = [[r for r in found if check in ("", r.name)] for found in judged]
-        newest = [found for found in wanted if found][:last]
-        return tuple(record for found in reversed(newest) for record in found)
+        return last_checks(name, self.runs(name), check=check, last=last)
 
     def pipeline_name(self, target: str) -> str:
         """The name of a pipeline that the project has, or once ran; a file stands for its own."""
@@ -386,6 +374,36 @@ class Project:
             name, is_path = f"{self.config.warehouse}/{name}", True
         ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
         return TableManager(ref, spark=self._spark_engine)
+
+    def stream(
+        self,
+        table: str,
+        *,
+        writer_id: str,
+        schema: pa.Schema | None = None,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        **options: Unpack[StreamWords],
+    ) -> EpochSink[Any]:
+        """A sink that lands Arrow batches in a table as numbered epochs; no JVM is needed.
+
+        With a schema a table that is not there is made.
+        """
+        from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
+
+        return open_stream(
+            self.table(table).ref,
+            StreamOptions(writer_id=writer_id, **options),
+            new_table=NewTable(schema=schema, partition_by=partition_by, properties=properties),
+            ledger=self._workplace().ledger_id(),
+            tell=self._bus.tell,
+        )
+
+    def epochs(self, table: str) -> tuple[EpochRecord, ...]:
+        """Which version each epoch of a table's streams became, oldest first."""
+        from deltaworks.streams.epochs import table_epochs
+
+        return table_epochs(self.table(table).ref)
 
     def restore(
         self,

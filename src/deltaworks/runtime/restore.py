@@ -12,6 +12,7 @@ from typing import Any
 
 from deltaworks.engines.deltars import restore as deltars
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.lock import locked, pipeline_lock, table_lock
 from deltaworks.errors import ConfigError, GuardError, TableNotFound
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef
@@ -25,7 +26,6 @@ from deltaworks.runtime.ledger import (
     LedgerState,
     Restore,
 )
-from deltaworks.runtime.lock import locked, pipeline_lock, table_lock
 from deltaworks.runtime.quarantine import Quarantine
 from deltaworks.runtime.workplace import Workplace, new_run
 
