@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -46,7 +47,7 @@ ROW = st.fixed_dictionaries(
         "n": st.none() | st.fixed_dictionaries({"x": st.none() | st.integers(0, 9)}),
     }
 )
-LITERALS = {
+LITERALS: dict[str, Callable[[Any], str]] = {
     "i": str,
     "f": lambda v: f"CAST('{v}' AS DOUBLE)",
     "s": lambda v: "'" + v.replace("'", "''") + "'",
@@ -89,7 +90,7 @@ def told(column: list[Any], kind: pa.DataType) -> tuple[Any, Any, Any]:
     """Smallest, greatest and NULLs, as a file with one such column would tell them."""
     found = json.loads(file_statistics(pa.table({"c": pa.array(column, kind)})))
     assert found["numRecords"] == len(column)
-    return tuple(found[name].get("c") for name in ("minValues", "maxValues", "nullCount"))  # type: ignore[return-value]
+    return tuple(found[name].get("c") for name in ("minValues", "maxValues", "nullCount"))
 
 
 @pytest.mark.parametrize(

@@ -237,8 +237,7 @@ def test_partitions_of_other_types(tmp_path: Path, kind: pa.DataType, values: li
         sink.write(data)
         sink.commit_epoch(1)
     assert rows(tmp_path) == data.to_pylist()
-    replacing = {"mode": "overwrite_partitions"}
-    with opened(tmp_path, "other", **replacing) as sink:
+    with opened(tmp_path, "other", mode="overwrite_partitions") as sink:
         sink.write(pa.table({"id": [9], "p": values[:1]}, schema=schema))
         sink.commit_epoch(1)
     assert [row["id"] for row in rows(tmp_path)] == [*range(1, len(values)), 9]

@@ -115,13 +115,15 @@ def newest(rows: pa.Table, keys: Sequence[str], *, sequence: str) -> pa.Table:
     import pyarrow.compute as pc
 
     if sequence:
-        arrived = rows.append_column("__arrived", pa.array(range(rows.num_rows), pa.int64()))
-        order = pc.sort_indices(
-            arrived,
-            sort_keys=[(sequence, "ascending"), ("__arrived", "ascending")],
-            null_placement="at_start",
+        places = pa.table(
+            {
+                "known": pc.is_valid(rows.column(sequence)),  # without a place is before all others
+                "sequence": rows.column(sequence),
+                "arrived": pa.array(range(rows.num_rows), pa.int64()),
+            }
         )
-        rows = rows.take(order)
+        order = [(name, "ascending") for name in places.column_names]
+        rows = rows.take(pc.sort_indices(places, sort_keys=order))
     place = pa.array(range(rows.num_rows), pa.int64())
     keyed = rows.select(list(keys)).append_column("__place", place)
     last = keyed.group_by(list(keys)).aggregate([("__place", "max")]).column("__place_max")

@@ -59,7 +59,7 @@ class MergeLanding:
         note: Mapping[str, Any],
     ) -> Landed:
         rows = self._spool.read(stored)
-        if rows is None or not rows.num_rows:
+        if rows is None:
             return Landed(version=table.append((), txns, note))
         sequence = SEQUENCE if _has(rows, SEQUENCE) else self._sequence_by
         rows = newest(rows, self._keys, sequence=sequence)

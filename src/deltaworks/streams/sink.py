@@ -84,11 +84,14 @@ class EpochSink(Generic[Stored]):
 
     def write(self, batch: Any) -> None:
         """Take rows for the next epoch; waits only while the buffer is full."""
-        self._buffer.put(self._landing.accept(arrow_table(batch)))
+        rows = self._landing.accept(arrow_table(batch))
+        if rows.num_rows:
+            self._buffer.put(rows)
 
     def offer(self, batch: Any) -> bool:
         """The same without ever waiting: False when the buffer is full."""
-        return self._buffer.offer(self._landing.accept(arrow_table(batch)))
+        rows = self._landing.accept(arrow_table(batch))
+        return not rows.num_rows or self._buffer.offer(rows)
 
     def commit_epoch(self, epoch: int) -> EpochCommit:
         """Make everything written since the last epoch visible, under this number, in one commit.
