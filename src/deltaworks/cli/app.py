@@ -19,6 +19,7 @@ from deltaworks.cli import (
     run,
     runs,
     schema,
+    stream,
     table,
     test,
     validate,
@@ -68,6 +69,7 @@ app.add_typer(runs.app, name="runs")
 app.command("checks")(checks.checks)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(table.app, name="table")
+app.add_typer(stream.app, name="stream")
 app.add_typer(jars.app, name="jars")
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.errors import DeltaworksError
+from deltaworks.errors import CommitConflict, DeltaworksError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,4 +87,5 @@ class Upkeep:
             return
         with self._lock():
             table.refresh()
-            table.compact({"upkeep": "compact", "from": table.version})
+            with suppress(CommitConflict):  # somebody else changed or joined these files
+                table.compact({"upkeep": "compact", "from": table.version})
