@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,8 +140,7 @@ def main() -> None:
         if point == "opened":
             _die()
         if point == "random":
-            delay = int(epoch) % 97 / 300
-            threading.Thread(target=lambda: (time.sleep(delay), _die()), daemon=True).start()
+            threading.Timer(int(epoch) % 97 / 300, _die).start()
         first = max(1, (sink.last_committed_epoch or 0) - 2)
         for n in range(first, int(last) + 1):
             if n == int(epoch) and point != "random":
