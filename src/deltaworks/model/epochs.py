@@ -21,6 +21,9 @@ class EpochCommit:
     files: int = 0
     size_bytes: int = 0
     seconds: float = 0.0
+    """How long the commit took, from the call to the answer."""
+    lag_seconds: float = 0.0
+    """How old its oldest row was when it could be read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,4 +88,5 @@ class RowsFlushed(Event):
     writer_id: str
     rows: int
     size_bytes: int
+    """In memory, before they were packed."""
     seconds: float

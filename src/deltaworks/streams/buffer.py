@@ -54,6 +54,13 @@ class Sealed(Generic[Stored]):
         """How many rows it has."""
         return sum(chunk.rows for chunk in self.chunks)
 
+    @property
+    def lag_seconds(self) -> float:
+        """How long ago its first row came."""
+        if not self.chunks:
+            return 0.0
+        return time.monotonic() - min(chunk.since for chunk in self.chunks)
+
 
 class EpochBuffer(Generic[Stored]):
     """The rows of the epoch that is being written."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.errors import (
@@ -25,12 +25,15 @@ from deltaworks.errors import (
     StorageError,
 )
 from deltaworks.model.epochs import EpochCommit, Limits
-from deltaworks.model.events import EpochCommitted, Event, Warned
+from deltaworks.model.events import EpochCommitted, Event, RowsFlushed, Warned
 from deltaworks.streams.buffer import EpochBuffer, Sealed
 from deltaworks.streams.identity import Position, Writer, transactions
 from deltaworks.streams.landing import Landed, Landing
 from deltaworks.streams.rows import arrow_table
 from deltaworks.streams.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Stored = TypeVar("Stored")
 _FIRST_PAUSE_S = 0.01
@@ -65,7 +68,7 @@ class EpochSink(Generic[Stored]):
         self._on_close = on_close
         self._session = secrets.token_hex(4)
         self._position = position
-        self._buffer: EpochBuffer[Stored] = EpochBuffer(landing.store, limits)
+        self._buffer: EpochBuffer[Stored] = EpochBuffer(self._store, limits)
         self._committing = threading.Lock()
         self._unsettled: tuple[int, Sealed[Stored]] | None = None
         self._fenced = ""
@@ -139,6 +142,22 @@ class EpochSink(Generic[Stored]):
     ) -> None:
         self.close()
 
+    def _store(self, number: int, tables: Sequence[pa.Table]) -> Sequence[Stored]:
+        """Put rows away, and say so."""
+        started = time.monotonic()
+        stored = self._landing.store(number, tables)
+        self._tell(
+            RowsFlushed(
+                run_id=self._session,
+                pipeline=self.writer.stream,
+                writer_id=self.writer.writer_id,
+                rows=sum(rows.num_rows for rows in tables),
+                size_bytes=sum(rows.nbytes for rows in tables),
+                seconds=time.monotonic() - started,
+            )
+        )
+        return stored
+
     def _refuse(self, epoch: int) -> None:
         if self._closed:
             raise GuardError("the stream is closed", hint="open it again")
@@ -178,6 +197,7 @@ class EpochSink(Generic[Stored]):
             files=landed.files,
             size_bytes=landed.size_bytes,
             seconds=time.monotonic() - started,
+            lag_seconds=sealed.lag_seconds,
         )
 
     def _land(self, epoch: int, sealed: Sealed[Stored], stored: tuple[Stored, ...]) -> Landed:
