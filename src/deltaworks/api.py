@@ -25,7 +25,7 @@ from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
-from deltaworks.model.table_ref import QUARANTINE_SUFFIX, is_url, table_name_problem
+from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
     from deltaworks.runtime.runner import NewSinks
+    from deltaworks.runtime.streaming import StreamResult
     from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.streams.opening import StreamWords
@@ -305,9 +306,7 @@ class Project:
 
     def quarantined(self) -> tuple[str, ...]:
         """The pipelines that have set rows aside, by name."""
-        folder = Path(self.config.warehouse)
-        found = (path.name for path in folder.glob(f"*{QUARANTINE_SUFFIX}") if path.is_dir())
-        return tuple(sorted(name.removesuffix(QUARANTINE_SUFFIX) for name in found))
+        return quarantined_pipelines(self.config.warehouse)
 
     def replay(
         self,
@@ -399,6 +398,15 @@ class Project:
             tell=self._bus.tell,
         )
 
+    def stream_files(
+        self, target: str | Pipeline, *, writer_id: str, files_per_epoch: int = 1
+    ) -> StreamResult:
+        """Stream a pipeline's new Parquet files into its table, in order, each once."""
+        from deltaworks.runtime.streaming import stream_plan
+
+        plan, place = self._plan(target, None), self._workplace()
+        return stream_plan(plan, place, writer_id=writer_id, files_per_epoch=files_per_epoch)
+
     def epochs(self, table: str) -> tuple[EpochRecord, ...]:
         """Which version each epoch of a table's streams became, oldest first."""
         from deltaworks.streams.epochs import table_epochs
@@ -414,15 +422,10 @@ class Project:
         apply: bool = False,
     ) -> RestoreResult:
         """Set a table back to a version or a moment; without `apply` only say what that does."""
-        from deltaworks.engines.deltars.log import version_at
-        from deltaworks.runtime.restore import restore_table
+        from deltaworks.runtime.restore import restore_table, wanted_version
 
         ref = self.table(name).ref
-        if timestamp is not None:
-            self.table(name).show()
-            version = version_at(ref.location, timestamp)
-        if version is None:
-            raise ConfigError("say which version to restore", hint="a version, or a timestamp")
+        version = wanted_version(ref, version=version, timestamp=timestamp)
         return restore_table(ref, version, self._workplace(), apply=apply)
 
     def undo(
