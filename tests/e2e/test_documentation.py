@@ -31,6 +31,7 @@ PAGES = (
     "docs/pipeline-files.md",
     "docs/classic.md",
     "docs/errors.md",
+    "docs/streams.md",
     "ARCHITECTURE.md",
 )
 FENCE = re.compile(
@@ -126,6 +127,19 @@ def test_every_command_and_program_of_the_page_works_in_order(
         elif example.language == "yaml":
             write_file(example, Path.cwd())
             assert run_cli("run", "orders").code == 0
+        elif example.language == "python":
+            run_python(example)
+
+
+def test_everything_on_the_page_of_streams_works_in_order_without_a_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for example in examples("docs/streams.md"):
+        if example.language == "bash":
+            run_shell(example, monkeypatch)
+        elif example.language == "yaml":
+            write_file(example, Path.cwd())
         elif example.language == "python":
             run_python(example)
 

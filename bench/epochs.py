@@ -1,0 +1,154 @@
+"""`python -m bench.epochs`: the epoch sink against bare `write_deltalake`, as JSON; no JVM.
+
+Both sides get the same batches and take turns. Commit times are those of epochs with few rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from deltaworks.streams.opening import NewTable, stream_into
+
+COUNTRIES = ("NL", "DE", "FR", "BE", "ES", "IT", "PL", "SE")
+SCHEMA = pa.schema(
+    [
+        ("order_id", pa.int64()),
+        ("customer_id", pa.int64()),
+        ("country", pa.string()),
+        ("amount", pa.float64()),
+        ("status", pa.string()),
+        ("updated_at", pa.timestamp("us", tz="UTC")),
+        ("note", pa.string()),
+    ]
+)
+
+
+def orders(start: int, count: int) -> pa.Table:
+    """So many orders, from a number on."""
+    ids = range(start, start + count)
+    return pa.table(
+        {
+            "order_id": list(ids),
+            "customer_id": [i * 31 % 50_000 for i in ids],
+            "country": [COUNTRIES[i * 7 % 8] for i in ids],
+            "amount": [i % 9973 / 100 for i in ids],
+            "status": ["open"] * count,
+            "updated_at": [1_767_225_600_000_000 + i for i in ids],
+            "note": [f"order number {i}" for i in ids],
+        },
+        schema=SCHEMA,
+    )
+
+
+def ours(folder: Path, batches: Sequence[pa.Table]) -> list[float]:
+    """Stream batches, an epoch each; the seconds of every commit."""
+    seconds = []
+    with stream_into(str(folder), writer_id="bench", new_table=NewTable(schema=SCHEMA)) as sink:
+        for n, batch in enumerate(batches):
+            sink.write(batch)
+            start = time.perf_counter()
+            sink.commit_epoch(n)
+            seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def bare(folder: Path, batches: Sequence[pa.Table]) -> list[float]:
+    """The same by `write_deltalake` on a held table, which knows no epochs and no fsync."""
+    table = DeltaTable.create(str(folder), SCHEMA)
+    seconds = []
+    for batch in batches:
+        start = time.perf_counter()
+        write_deltalake(table, batch, mode="append")
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+SIDES: dict[str, Callable[[Path, Sequence[pa.Table]], list[float]]] = {"ours": ours, "bare": bare}
+
+
+def timed(side: str, folder: Path, batches: Sequence[pa.Table]) -> tuple[float, list[float]]:
+    """How long a side took as a whole, and each commit of it."""
+    start = time.perf_counter()
+    seconds = SIDES[side](folder, batches)
+    whole = time.perf_counter() - start
+    rows = DeltaTable(str(folder)).count()
+    assert rows == sum(batch.num_rows for batch in batches), rows
+    shutil.rmtree(folder)
+    return whole, seconds
+
+
+def throughput(folder: Path, rounds: int, epochs: int, rows: int) -> dict[str, Any]:
+    """Rows in a second, the sides taking turns."""
+    batches = [orders(n * rows, rows) for n in range(epochs)]
+    rates: dict[str, list[float]] = {side: [] for side in SIDES}
+    for number in range(rounds + 1):
+        for side in SIDES if number % 2 else reversed(SIDES):
+            whole, _ = timed(side, folder / side, batches)
+            if number:
+                rates[side].append(round(epochs * rows / whole))
+    medians = {side: statistics.median(found) for side, found in rates.items()}
+    return {
+        "epochs": epochs,
+        "rows_per_epoch": rows,
+        "rows_per_second": medians,
+        "ours_to_bare": round(medians["ours"] / medians["bare"], 2),
+        "raw": rates,
+    }
+
+
+def latency(folder: Path, epochs: int) -> dict[str, Any]:
+    """Milliseconds from the call of `commit_epoch` to its answer, for epochs of 100 rows."""
+    batches = [orders(n * 100, 100) for n in range(epochs)]
+    found: dict[str, Any] = {"epochs": epochs}
+    for side in SIDES:
+        _, seconds = timed(side, folder / side, batches)
+        spread = statistics.quantiles(seconds, n=20)
+        first, last = statistics.median(seconds[:50]), statistics.median(seconds[-50:])
+        found[side] = {
+            "p50_ms": round(statistics.median(seconds) * 1000, 1),
+            "p95_ms": round(spread[-1] * 1000, 1),
+            "most_ms": round(max(seconds) * 1000, 1),
+            "last_50_to_first_50": round(last / first, 2),
+        }
+    return found
+
+
+def main() -> None:
+    """Measure, and print one JSON document."""
+    parser = argparse.ArgumentParser(prog="python -m bench.epochs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=20, help="epochs of a throughput round")
+    parser.add_argument("--rows", type=int, default=50_000, help="rows of such an epoch")
+    parser.add_argument("--small", type=int, default=2000, help="epochs of the latency round")
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="deltaworks-bench-"))
+    try:
+        document = {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+            "throughput": throughput(folder, asked.rounds, asked.epochs, asked.rows),
+            "latency": latency(folder, asked.small),
+            "most_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps(document, indent=2))
+
+
+if __name__ == "__main__":
+    main()
