@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltaworks.engines.parquet_rows import parquet_schema
+from deltaworks.errors import StorageError
 from deltaworks.streams.sink import EpochSink
 from tests.streams.tables import SCHEMA
 from tests.workbench import Workbench
@@ -144,3 +146,8 @@ def test_what_needs_spark_is_refused_naming_it(desk: Workbench, text: str, messa
     assert answer.code == 4, answer.stderr
     assert message in answer.stderr
     assert "deltaworks run" in answer.stderr
+
+
+def test_a_file_that_is_gone_is_named() -> None:
+    with pytest.raises(StorageError, match=r'"gone\.parquet" cannot be read'):
+        parquet_schema("gone.parquet")

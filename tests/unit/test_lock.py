@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deltaworks.engines.lock import locked, pipeline_lock, table_lock, writer_lock
+from deltaworks.engines.lock import _lives, locked, pipeline_lock, table_lock, writer_lock
 from deltaworks.errors import GuardError, Interrupted, StorageError
 from deltaworks.runtime.halt import Halt, by_ctrl_c
 
@@ -262,3 +262,9 @@ def test_who_waits_alone_goes_before_those_who_come_to_share(tmp_path: Path) -> 
 def test_a_writer_has_a_lock_of_its_own(tmp_path: Path) -> None:
     mine = writer_lock(str(tmp_path / "events"), "ingest-1")
     assert mine == tmp_path / ".events.ingest-1.lock"
+
+
+def test_a_process_that_is_gone_does_not_live() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert not _lives(child.pid, 0.0)

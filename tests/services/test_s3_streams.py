@@ -1,0 +1,124 @@
+"""Streams into tables on a real S3 server (S1, S3)."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from deltaworks.errors import DeltaworksError, GuardError
+from deltaworks.streams.opening import NewTable, StreamWords, stream_into
+from deltaworks.streams.sink import EpochSink
+from deltaworks.streams.upkeep import UpkeepPlan
+from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.streams.tables import QUICK, SCHEMA, batch
+
+
+class Bucket:
+    """A table in a bucket of its own."""
+
+    def __init__(self, server: S3Server, name: str) -> None:
+        self._server = server
+        self.name = f"streams-{name}"
+        self.location = f"s3://{self.name}/t"
+        server.files().create_dir(self.name)
+        self.options = {
+            "AWS_ENDPOINT_URL": server.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "aws_conditional_put": "etag",
+        }
+
+    def opened(self, writer_id: str = "w", **words: Any) -> EpochSink[Any]:
+        given: StreamWords = {"limits": QUICK, "storage_options": self.options, **words}  # type: ignore[typeddict-item]
+        new = NewTable(schema=SCHEMA)
+        return stream_into(self.location, writer_id=writer_id, new_table=new, **given)
+
+    def ids(self) -> list[int]:
+        table = DeltaTable(self.location, storage_options=self.options)
+        return sorted(table.to_pyarrow_table().column("id").to_pylist())
+
+    def put(self, name: str) -> None:
+        with self._server.files().open_output_stream(f"{self.name}/t/{name}") as handle:
+            handle.write(b"left")
+
+    def names(self) -> list[str]:
+        from pyarrow.fs import FileSelector
+
+        found = self._server.files().get_file_info(FileSelector(f"{self.name}/t"))
+        return sorted(info.base_name for info in found)
+
+
+@pytest.fixture
+def bucket(s3: S3Server, request: pytest.FixtureRequest) -> Bucket:
+    return Bucket(s3, f"{zlib.crc32(request.node.name.encode())}")
+
+
+def test_epochs_land_once_and_are_known_after_a_restart(bucket: Bucket) -> None:
+    with bucket.opened(upkeep=UpkeepPlan(checkpoint_every=3, compact_files=3)) as sink:
+        for n in range(8):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+    with bucket.opened() as sink:
+        assert sink.last_committed_epoch == 7
+        sink.write(batch(7))
+        assert sink.commit_epoch(7).skipped
+    assert bucket.ids() == list(range(8))
+
+
+def test_keyed_epochs_land_there_too(bucket: Bucket) -> None:
+    with bucket.opened(mode="upsert", keys=["id"]) as sink:
+        for n in range(2):
+            sink.write(batch(1, 2, s=f"epoch {n}"))
+            sink.commit_epoch(n)
+    assert bucket.ids() == [1, 2]
+
+
+def test_four_writers_lose_nothing(bucket: Bucket) -> None:
+    bucket.opened().close()
+
+    def stream(i: int) -> None:
+        with bucket.opened(f"w{i}") as sink:
+            for n in range(5):
+                sink.write(batch(10 * i + n))
+                sink.commit_epoch(n)
+
+    threads = [threading.Thread(target=stream, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bucket.ids() == sorted(10 * i + n for i in range(4) for n in range(5))
+
+
+def test_whoever_takes_a_name_over_cleans_up_and_fences_the_one_before(bucket: Bucket) -> None:
+    with bucket.opened() as sink:
+        sink.write(batch(1))
+        sink.commit_epoch(1)
+    before = bucket.opened()
+    before.write(batch(2))
+    bucket.put("stream.w.0123.0.parquet")
+    bucket.put("stream.other.0123.0.parquet")
+    with bucket.opened() as sink:
+        assert "stream.w.0123.0.parquet" not in bucket.names()
+        assert "stream.other.0123.0.parquet" in bucket.names()
+        with pytest.raises(GuardError, match="another process writes"):
+            before.commit_epoch(2)
+        sink.write(batch(2))
+        sink.commit_epoch(2)
+    before.close()
+    assert bucket.ids() == [1, 2]
+
+
+def test_a_server_that_is_not_there_is_a_short_error_without_the_secret(s3: S3Server) -> None:
+    bucket = Bucket(s3, "away")
+    bucket.options["AWS_ENDPOINT_URL"] = "http://127.0.0.1:9"
+    bucket.options["max_retries"] = "0"
+    with pytest.raises(DeltaworksError) as caught:
+        bucket.opened()
+    assert SECRET_KEY not in str(caught.value)
