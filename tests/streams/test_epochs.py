@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.engines.lock import locked, table_lock
@@ -337,3 +338,18 @@ def test_a_project_streams_under_its_ledgers_name(desk: Workbench) -> None:
         ("ingest-1", 42, 1)
     ]
     assert [type(event) for event in heard] == [RowsFlushed, EpochCommitted]
+
+
+def test_a_table_that_changes_its_columns_stops_an_open_stream(tmp_path: Path) -> None:
+    with opened(tmp_path) as sink:
+        sink.write(batch(1))
+        sink.commit_epoch(1)
+        new = Field("extra", PrimitiveType("long"))
+        table(tmp_path).alter.add_columns(new)
+        sink.write(batch(2))
+        with pytest.raises(GuardError, match="columns or properties changed"):
+            sink.commit_epoch(2)
+    with opened(tmp_path) as sink:
+        sink.write(batch(2))
+        sink.commit_epoch(2)
+    assert ids(tmp_path) == [1, 2]

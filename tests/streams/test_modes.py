@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.errors import BatchKeyError, InputError, SchemaMismatch
 from deltaworks.streams.changelog import changes, newest
+from deltaworks.streams.landing import Spool
 from tests.streams.tables import SCHEMA, batch, ids, opened, rows, table
 
 PLACED = pa.schema([("id", pa.int64()), ("c", pa.string())])
@@ -230,3 +234,15 @@ def test_of_equal_places_in_time_the_later_arrival_wins() -> None:
         sequence="at",
     )
     assert sorted(found.column("v").to_pylist()) == ["c", "d"]
+
+
+def test_the_spool_of_a_crash_is_removed_and_that_of_a_living_process_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for pid in (gone.pid, os.getpid()):
+        (tmp_path / f"deltaworks-spool-k.{pid}.0123").mkdir()
+    Spool("k").close()
+    assert [path.name for path in tmp_path.iterdir()] == [f"deltaworks-spool-k.{os.getpid()}.0123"]

@@ -268,3 +268,12 @@ def test_a_process_that_is_gone_does_not_live() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     assert not _lives(child.pid, 0.0)
+
+
+def test_our_own_jvm_is_not_waited_for(tmp_path: Path) -> None:
+    path, me = tmp_path / ".orders.lock", psutil.Process()
+    jvm = [me.pid, me.create_time()]
+    owner = {"host": socket.gethostname(), "pid": me.pid, "started": 0, "jvm": jvm}
+    path.write_text(json.dumps(owner), encoding="utf-8")
+    with locked([path], wait_seconds=0, notify=silent):
+        pass

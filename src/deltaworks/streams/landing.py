@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import psutil
 
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable
@@ -120,8 +124,11 @@ class Spool:
     """A folder outside the table, for epochs whose rows meet the table's only at the commit."""
 
     def __init__(self, key: str) -> None:
-        self._folder = Path(tempfile.gettempdir()) / f"deltaworks-spool-{key}"
-        shutil.rmtree(self._folder, ignore_errors=True)  # left by a crash of this very writer
+        place, name = Path(tempfile.gettempdir()), f"deltaworks-spool-{key}"
+        for left in place.glob(f"{name}.*.*"):
+            if not psutil.pid_exists(int(left.name.split(".")[1])):  # it crashed
+                shutil.rmtree(left, ignore_errors=True)
+        self._folder = place / f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
         self._folder.mkdir(mode=0o700)
 
     def store(self, number: int, tables: Sequence[pa.Table]) -> Sequence[Path]:

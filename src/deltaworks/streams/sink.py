@@ -59,6 +59,7 @@ class EpochSink(Generic[Stored]):
     ) -> None:
         self.writer = writer
         self._table = table
+        self._shape = table.shape()
         self._landing = landing
         self._limits = limits
         self._upkeep = upkeep
@@ -233,6 +234,8 @@ class EpochSink(Generic[Stored]):
         at = self._position
         if self._table.restores(at.seen):
             raise self._fence("the table was set back while the stream was open")
+        if self._table.shape() != self._shape:
+            raise self._fence("the table's columns or properties changed while the stream was open")
         now = self._table.transaction(self.writer.epochs(at.generation))
         mark = self._table.transaction(self.writer.seen)
         if (now, mark) == (at.recorded, at.mark):

@@ -88,7 +88,9 @@ class TablePlace:
             if own:  # of these delta-rs knows nothing, and in `create` it would ask for no feature
                 table.alter.set_table_properties(own, raise_if_not_exists=False)
                 table.update_incremental()
-            return table
+        for version in range(table.version() + 1):
+            fsync_commit(self.location, version)
+        return table
 
 
 class EpochTable:
@@ -125,6 +127,14 @@ class EpochTable:
         """How many columns the table wants statistics for, if it says so."""
         said = self.table.metadata().configuration.get("delta.dataSkippingNumIndexedCols")
         return None if said is None or int(said) < 0 else int(said)
+
+    def shape(self) -> tuple[object, ...]:
+        """Everything that decides what a writer must do: columns, properties, features."""
+        metadata, protocol = self.table.metadata(), self.table.protocol()
+        features = (protocol.reader_features, protocol.writer_features)
+        versions = (protocol.min_reader_version, protocol.min_writer_version)
+        settings = sorted(metadata.configuration.items())
+        return (self.table.schema().to_json(), settings, metadata.id, versions, str(features))
 
     def arrow_schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
