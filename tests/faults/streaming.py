@@ -1,11 +1,13 @@
 """A stream in a process of its own that kills itself at a point, and what its table must hold.
 
 `python streaming.py FOLDER MODE POINT EPOCH LAST` streams the epochs up to LAST, beginning three
-before where the table stands, and dies with SIGKILL when EPOCH reaches POINT.
+before where the table stands, and dies with SIGKILL when EPOCH reaches POINT. FOLDER may be an
+address; STORAGE in the environment then says how it is reached.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -54,18 +56,28 @@ def model(mode: str, last: int) -> list[tuple[int, str, int]]:
     return sorted(kept.values())
 
 
-def held(folder: Path) -> list[tuple[int, str, int]]:
+def held(folder: Path | str, storage: dict[str, str] | None = None) -> list[tuple[int, str, int]]:
     """What the table holds, read by delta-rs itself."""
     from deltalake import DeltaTable
 
-    rows = DeltaTable(str(folder / "t")).to_pyarrow_table().to_pylist()
+    rows = DeltaTable(f"{folder}/t", storage_options=storage).to_pyarrow_table().to_pylist()
     return sorted((row["key"], row["place"], row["epoch"]) for row in rows)
 
 
-def stream(folder: Path, mode: str, point: str, epoch: int, last: int) -> int:
+def stream(
+    folder: Path | str,
+    mode: str,
+    point: str,
+    epoch: int,
+    last: int,
+    storage: dict[str, str] | None = None,
+) -> int:
     """Run the process; its exit code."""
     command = [sys.executable, __file__, str(folder), mode, point, str(epoch), str(last)]
-    done = subprocess.run(command, check=False, timeout=120, capture_output=True, text=True)
+    environ = {**os.environ, "STORAGE": json.dumps(storage or {})}
+    done = subprocess.run(
+        command, check=False, timeout=120, capture_output=True, text=True, env=environ
+    )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode
 
@@ -130,6 +142,7 @@ def main() -> None:
         "mode": mode,  # type: ignore[typeddict-item]
         "limits": Limits(flush_rows=2, retry_seconds=5),
         "upkeep": UpkeepPlan(checkpoint_every=4, compact_files=6),
+        "storage_options": json.loads(os.environ.get("STORAGE", "{}")),
     }
     if mode in ("upsert", "changelog"):
         words["keys"] = ["key"]
