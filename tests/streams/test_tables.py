@@ -290,3 +290,30 @@ def test_a_foreign_writer_beside_the_stream_is_no_trouble(tmp_path: Path) -> Non
         sink.write(batch(8))
         assert sink.commit_epoch(2).version == 3
     assert ids(tmp_path) == [7, 8]
+
+
+@pytest.mark.parametrize("mode", ["append", "upsert"])
+def test_a_table_grows_where_the_stream_is_told_so(tmp_path: Path, mode: str) -> None:
+    keys = {"keys": ["id"]} if mode == "upsert" else {}
+    words: dict[str, Any] = {"mode": mode, "evolution": "add_columns", **keys}
+    at = pa.array([1000], pa.timestamp("ns", tz="UTC"))
+    with opened(tmp_path, **words) as sink:
+        sink.write(batch(1))
+        sink.write(pa.table({"id": [2], "at": at, "n": [{"x": 1}]}))
+        sink.commit_epoch(1)
+        sink.write(batch(3))
+        sink.commit_epoch(2)
+        with pytest.raises(SchemaMismatch, match='"id"'):
+            sink.write(pa.table({"id": ["text"], "more": [1]}))
+        with pytest.raises(SchemaMismatch, match=r'"n\.y"'):
+            sink.write(pa.table({"id": [4], "n": [{"x": 1, "y": 2}]}))
+        table(tmp_path).alter.set_table_properties({"delta.appendOnly": "false"})
+        with pytest.raises(DeltaworksError, match="columns or properties changed"):
+            sink.write(pa.table({"id": [4], "late": [1]}))
+    assert [(row["id"], row["n"]) for row in rows(tmp_path)] == [
+        (1, None),
+        (2, {"x": 1}),
+        (3, None),
+    ]
+    with opened(tmp_path) as sink:
+        assert sink.last_committed_epoch == 2

@@ -89,7 +89,7 @@ class AppendLanding:
     def store(self, number: int, tables: Sequence[pa.Table]) -> Sequence[DataFile]:
         import pyarrow as pa
 
-        rows = pa.concat_tables(tables)
+        rows = pa.concat_tables(tables, promote_options="default")
         if not self._partition_columns:
             return [self._folder.write(f"{self._prefix}{number}.parquet", rows)]
         return [
@@ -137,7 +137,7 @@ class Spool:
         from pyarrow import ipc
 
         path = self._folder / f"{number}.arrow"
-        rows = pa.concat_tables(tables)
+        rows = pa.concat_tables(tables, promote_options="default")
         with ipc.new_file(str(path), rows.schema) as writer:
             writer.write_table(rows)
         return [path]
@@ -151,7 +151,8 @@ class Spool:
         if not stored:
             return None
         ordered = sorted(stored, key=lambda path: int(path.stem))
-        return pa.concat_tables([ipc.open_file(pa.memory_map(str(p))).read_all() for p in ordered])
+        tables = [ipc.open_file(pa.memory_map(str(path))).read_all() for path in ordered]
+        return pa.concat_tables(tables, promote_options="default")
 
     def discard(self, stored: Sequence[Path]) -> None:
         """Remove rows."""

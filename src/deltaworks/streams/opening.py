@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Mode = Literal["append", "overwrite_partitions", "upsert", "changelog"]
+Evolution = Literal["refuse", "add_columns"]
 MODES: tuple[Mode, ...] = ("append", "overwrite_partitions", "upsert", "changelog")
 
 
@@ -53,6 +54,7 @@ class StreamOptions:
     sequence_by: str = ""
     op_column: str = ""
     allow_gaps: bool = False
+    evolution: Evolution = "refuse"
     limits: Limits = field(default_factory=Limits)
     upkeep: UpkeepPlan = field(default_factory=UpkeepPlan)
     storage_options: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class StreamWords(TypedDict, total=False):
     sequence_by: str
     op_column: str
     allow_gaps: bool
+    evolution: Evolution
     limits: Limits
     upkeep: UpkeepPlan
     storage_options: Mapping[str, str]
@@ -106,11 +109,12 @@ def open_stream(
             writer_id=options.writer_id,
         )
         _clean(table, writer, DataFolder(place.location, storage_options=place.storage_options))
+        fitting = _fitting(table, options, ref.label)
         sink: EpochSink[Any] = EpochSink(
             table=table,
             writer=writer,
             position=position_of(writer, table),
-            landing=_landing(table, writer, options, ref.label),
+            landing=_landing(table, writer, options, fitting),
             limits=options.limits,
             upkeep=_upkeep(table, options, locks, ref.label, tell),
             shared_lock=locks.shared,
@@ -118,6 +122,8 @@ def open_stream(
             tell=tell,
             on_close=stack.pop_all().close,
         )
+    if options.evolution == "add_columns":
+        fitting.grow = sink.grow
     return sink
 
 
@@ -205,10 +211,16 @@ def _clean(table: EpochTable, writer: Writer, folder: DataFolder) -> None:
     folder.delete(left)
 
 
-def _landing(table: EpochTable, writer: Writer, options: StreamOptions, label: str) -> Landing[Any]:
-    by_key = options.mode == "changelog"
-    fitting = Fitting(table.arrow_schema(), table.schema(), label=label, allow_null=by_key)
+def _fitting(table: EpochTable, options: StreamOptions, label: str) -> Fitting:
+    deletes = options.mode == "changelog"  # of which only the keys need to be there
+    fitting = Fitting(table.arrow_schema(), table.schema(), label=label, allow_null=deletes)
     _refuse_columns(fitting, options, label)
+    return fitting
+
+
+def _landing(
+    table: EpochTable, writer: Writer, options: StreamOptions, fitting: Fitting
+) -> Landing[Any]:
     if options.mode == "append":
         indexed = table.indexed_columns
         folder = DataFolder(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.schemas import delta_schema
 from deltaworks.errors import ConstraintViolated, InputError, SchemaMismatch
-from deltaworks.model.schema import CAST, MISSING, Schema, SchemaChange, compare, diff_text
+from deltaworks.model.schema import ADDED, CAST, MISSING, Schema, SchemaChange, compare, diff_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +41,8 @@ class Fitting:
         self._allow_null = allow_null
         self._required = [field.name for field in schema if not field.nullable]
         self._checked: pa.Schema | None = None
+        self.grow: Callable[[pa.Schema], tuple[pa.Schema, Schema]] | None = None
+        """Gives the table more columns and answers what it has then, where that is wanted."""
 
     def fit(self, rows: pa.Table) -> pa.Table:
         """The rows with the table's columns and types; NULL where a column is missing."""
@@ -55,7 +58,11 @@ class Fitting:
     def _refuse(self, schema: pa.Schema) -> None:
         changes = compare(self._known, delta_schema(schema))
         wrong = tuple(change for change in changes if not self._may(change))
-        if wrong:
+        new = [change.column for change in wrong if change.kind == ADDED]
+        if self.grow is not None and new and len(new) == len(wrong) and _are_columns(new, schema):
+            columns = schema.empty_table().select(new).schema
+            self.schema, self._known = self.grow(columns)
+        elif wrong:
             raise SchemaMismatch(
                 f'the rows do not fit "{self._label}":\n{diff_text(wrong)}',
                 hint="give the rows the table's columns and types",
@@ -86,6 +93,11 @@ class Fitting:
                     context={"fields": [field.name]},
                 ) from problem
         return pa.Table.from_arrays(columns, schema=_nullable(self.schema))
+
+
+def _are_columns(names: list[str], schema: pa.Schema) -> bool:
+    """Whether all are columns, and none a field within one."""
+    return set(names) <= set(schema.names)
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

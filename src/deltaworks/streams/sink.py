@@ -26,6 +26,7 @@ from deltaworks.errors import (
 )
 from deltaworks.model.epochs import EpochCommit, Limits
 from deltaworks.model.events import EpochCommitted, Event, RowsFlushed, Warned
+from deltaworks.model.schema import Schema
 from deltaworks.streams.buffer import EpochBuffer, Sealed
 from deltaworks.streams.identity import Position, Writer, transactions
 from deltaworks.streams.landing import Landed, Landing
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 Stored = TypeVar("Stored")
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 2.0
+_CHANGED = "the table's columns or properties changed while the stream was open"
 
 
 class EpochSink(Generic[Stored]):
@@ -116,6 +118,16 @@ class EpochSink(Generic[Stored]):
         self._tell_commit(done)
         self._upkeep.committed(done.version or 0)
         return done
+
+    def grow(self, columns: pa.Schema) -> tuple[pa.Schema, Schema]:
+        """Give the table more columns, in a commit of its own; answers what it has then."""
+        with self._committing, self._lock():
+            self._freshen()
+            if self._table.shape() != self._shape:
+                raise self._fence(_CHANGED)
+            self._table.add_columns(columns)
+            self._shape = self._table.shape()
+            return self._table.arrow_schema(), self._table.schema()
 
     def close(self) -> int:
         """Stop; answers how many rows were never committed: they are the caller's to send again."""
@@ -235,7 +247,7 @@ class EpochSink(Generic[Stored]):
         if self._table.restores(at.seen):
             raise self._fence("the table was set back while the stream was open")
         if self._table.shape() != self._shape:
-            raise self._fence("the table's columns or properties changed while the stream was open")
+            raise self._fence(_CHANGED)
         now = self._table.transaction(self.writer.epochs(at.generation))
         mark = self._table.transaction(self.writer.seen)
         if (now, mark) == (at.recorded, at.mark):

@@ -19,6 +19,7 @@ from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
 from deltaworks.engines.deltars.log import check_log, file_changes
+from deltaworks.engines.deltars.schemas import as_delta
 from deltaworks.engines.deltars.writable import refuse_properties
 from deltaworks.engines.files import fsync_commit, fsync_path
 from deltaworks.errors import GuardError
@@ -259,6 +260,18 @@ class EpochTable:
         if not any(counts.values()):  # delta-rs makes no commit then, and the epoch needs one
             return self.append((), txns, note), counts
         return self._landed(note, with_files=True), counts
+
+    def add_columns(self, columns: pa.Schema) -> None:
+        """Give the table more columns; rows that are there have NULL in them."""
+        import pyarrow as pa
+
+        fields = pa.schema([field.with_nullable(True) for field in columns])  # noqa: FBT003
+        with self._committing():
+            self.table.alter.add_columns(
+                as_delta(fields).fields, post_commithook_properties=_no_hooks()
+            )
+        self.refresh()
+        fsync_commit(self.location, self.version)
 
     def checkpoint(self) -> None:
         """Fold the log, so that who opens the table has little to read; forget what expired."""

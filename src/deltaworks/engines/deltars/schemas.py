@@ -9,10 +9,16 @@ from deltaworks.model.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from deltalake import Schema as DeltaSchema
 
 
 def delta_schema(schema: pa.Schema) -> Schema:
     """The schema that rows have once they are in a table; an error names what Delta lacks."""
+    return Schema.from_json(as_delta(schema).to_json())
+
+
+def as_delta(schema: pa.Schema) -> DeltaSchema:
+    """The same as delta-rs has it."""
     import pyarrow as pa
     from deltalake import Schema as DeltaSchema
 
@@ -24,7 +30,7 @@ def delta_schema(schema: pa.Schema) -> Schema:
                 hint="cast the column",
                 context={"fields": [field.name]},
             )
-    return Schema.from_json(DeltaSchema.from_arrow(pa.schema(fields)).to_json())
+    return DeltaSchema.from_arrow(pa.schema(fields))
 
 
 def _kept_as(kind: pa.DataType) -> pa.DataType:
