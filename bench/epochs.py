@@ -10,13 +10,14 @@ import json
 import os
 import platform
 import resource
+import secrets
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -55,10 +56,22 @@ def orders(start: int, count: int) -> pa.Table:
     )
 
 
-def ours(folder: Path, batches: Sequence[pa.Table]) -> list[float]:
+@dataclass(frozen=True)
+class Place:
+    """Where tables are written: a folder, or an address and how to reach it."""
+
+    location: str
+    storage: dict[str, str]
+
+    def table(self) -> str:
+        """A place that no table had before."""
+        return f"{self.location}/{secrets.token_hex(6)}"
+
+
+def ours(table: str, storage: dict[str, str], batches: Sequence[pa.Table]) -> list[float]:
     """Stream batches, an epoch each; the seconds of every commit."""
-    seconds = []
-    with stream_into(str(folder), writer_id="bench", new_table=NewTable(schema=SCHEMA)) as sink:
+    seconds, new = [], NewTable(schema=SCHEMA)
+    with stream_into(table, writer_id="bench", new_table=new, storage_options=storage) as sink:
         for n, batch in enumerate(batches):
             sink.write(batch)
             start = time.perf_counter()
@@ -67,38 +80,40 @@ def ours(folder: Path, batches: Sequence[pa.Table]) -> list[float]:
     return seconds
 
 
-def bare(folder: Path, batches: Sequence[pa.Table]) -> list[float]:
+def bare(table: str, storage: dict[str, str], batches: Sequence[pa.Table]) -> list[float]:
     """The same by `write_deltalake` on a held table, which knows no epochs and no fsync."""
-    table = DeltaTable.create(str(folder), SCHEMA)
+    held = DeltaTable.create(table, SCHEMA, storage_options=storage)
     seconds = []
     for batch in batches:
         start = time.perf_counter()
-        write_deltalake(table, batch, mode="append")
+        write_deltalake(held, batch, mode="append")
         seconds.append(time.perf_counter() - start)
     return seconds
 
 
-SIDES: dict[str, Callable[[Path, Sequence[pa.Table]], list[float]]] = {"ours": ours, "bare": bare}
+Side = Callable[[str, dict[str, str], Sequence[pa.Table]], list[float]]
+SIDES: dict[str, Side] = {"ours": ours, "bare": bare}
 
 
-def timed(side: str, folder: Path, batches: Sequence[pa.Table]) -> tuple[float, list[float]]:
+def timed(side: str, place: Place, batches: Sequence[pa.Table]) -> tuple[float, list[float]]:
     """How long a side took as a whole, and each commit of it."""
+    table = place.table()
     start = time.perf_counter()
-    seconds = SIDES[side](folder, batches)
+    seconds = SIDES[side](table, place.storage, batches)
     whole = time.perf_counter() - start
-    rows = DeltaTable(str(folder)).count()
+    rows = DeltaTable(table, storage_options=place.storage).count()
     assert rows == sum(batch.num_rows for batch in batches), rows
-    shutil.rmtree(folder)
+    shutil.rmtree(table, ignore_errors=True)
     return whole, seconds
 
 
-def throughput(folder: Path, rounds: int, epochs: int, rows: int) -> dict[str, Any]:
+def throughput(place: Place, rounds: int, epochs: int, rows: int) -> dict[str, Any]:
     """Rows in a second, the sides taking turns."""
     batches = [orders(n * rows, rows) for n in range(epochs)]
     rates: dict[str, list[float]] = {side: [] for side in SIDES}
     for number in range(rounds + 1):
         for side in SIDES if number % 2 else reversed(SIDES):
-            whole, _ = timed(side, folder / side, batches)
+            whole, _ = timed(side, place, batches)
             if number:
                 rates[side].append(round(epochs * rows / whole))
     medians = {side: statistics.median(found) for side, found in rates.items()}
@@ -111,12 +126,12 @@ def throughput(folder: Path, rounds: int, epochs: int, rows: int) -> dict[str, A
     }
 
 
-def latency(folder: Path, epochs: int) -> dict[str, Any]:
+def latency(place: Place, epochs: int) -> dict[str, Any]:
     """Milliseconds from the call of `commit_epoch` to its answer, for epochs of 100 rows."""
     batches = [orders(n * 100, 100) for n in range(epochs)]
     found: dict[str, Any] = {"epochs": epochs}
     for side in SIDES:
-        _, seconds = timed(side, folder / side, batches)
+        _, seconds = timed(side, place, batches)
         spread = statistics.quantiles(seconds, n=20)
         first, last = statistics.median(seconds[:50]), statistics.median(seconds[-50:])
         found[side] = {
@@ -135,14 +150,18 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20, help="epochs of a throughput round")
     parser.add_argument("--rows", type=int, default=50_000, help="rows of such an epoch")
     parser.add_argument("--small", type=int, default=2000, help="epochs of the latency round")
+    parser.add_argument("--address", help="an object store instead of a folder")
+    parser.add_argument("--storage", type=json.loads, default={}, help="its options, as JSON")
     asked = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="deltaworks-bench-"))
+    folder = tempfile.mkdtemp(prefix="deltaworks-bench-")
+    place = Place(asked.address or folder, asked.storage)
     try:
         document = {
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "place": "object store" if asked.address else "disk",
             "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-            "throughput": throughput(folder, asked.rounds, asked.epochs, asked.rows),
-            "latency": latency(folder, asked.small),
+            "throughput": throughput(place, asked.rounds, asked.epochs, asked.rows),
+            "latency": latency(place, asked.small),
             "most_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         }
     finally:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.epochs import latency, throughput
+from bench.epochs import Place, latency, throughput
 
 
 def test_both_sides_write_the_same_rows_and_are_timed(tmp_path: Path) -> None:
-    found = throughput(tmp_path, rounds=1, epochs=2, rows=100)
+    found = throughput(Place(str(tmp_path), {}), rounds=1, epochs=2, rows=100)
     assert set(found["rows_per_second"]) == {"ours", "bare"}
-    assert latency(tmp_path, epochs=3)["ours"]["p95_ms"] > 0
+    assert latency(Place(str(tmp_path), {}), epochs=3)["ours"]["p95_ms"] > 0

@@ -46,6 +46,8 @@ COMMANDS = [
     ("table", "history"),
     ("table", "restore"),
     ("table", "undo"),
+    ("stream", "run"),
+    ("stream", "epochs"),
     ("jars", "fetch"),
     ("jars", "archive"),
 ]
