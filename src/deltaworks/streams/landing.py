@@ -241,13 +241,18 @@ def _distinct(rows: pa.Table, columns: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _equals(name: str, value: Any) -> str:
-    column = '"' + name.replace('"', '""') + '"'
+    column = quoted(name)
     if value is None:
         return f"{column} IS NULL"
     if isinstance(value, bool | int):
         return f"{column} = {str(value).lower()}"
     text = str(value).replace("'", "''")
     return f"{column} = '{text}'"
+
+
+def quoted(name: str) -> str:
+    """A name that delta-rs' SQL takes as it is."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(value: Any) -> str | None:

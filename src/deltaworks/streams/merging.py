@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deltaworks.engines.deltars.epochs import EpochTable, MergePlan
 from deltaworks.model.commit import Txn
 from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest, refuse_null_keys
-from deltaworks.streams.landing import Landed, Spool
+from deltaworks.streams.landing import Landed, Spool, quoted
 from deltaworks.streams.rows import Fitting
 
 if TYPE_CHECKING:
@@ -67,22 +67,22 @@ class MergeLanding:
         return Landed(version=version, updated=counts["updated"], deleted=counts["deleted"])
 
     def _plan(self, rows: pa.Table) -> MergePlan:
-        columns = {_quoted(name): f"source.{_quoted(name)}" for name in self._fitting.schema.names}
+        columns = {quoted(name): f"source.{quoted(name)}" for name in self._fitting.schema.names}
         later = self._later()
-        stays = f"source.{_quoted(GONE)} = false" if self._changelog else ""
+        stays = f"source.{quoted(GONE)} = false" if self._changelog else ""
         return MergePlan(
-            on=" AND ".join(f"target.{_quoted(k)} = source.{_quoted(k)}" for k in self._keys),
+            on=" AND ".join(f"target.{quoted(k)} = source.{quoted(k)}" for k in self._keys),
             columns=columns,
             update=_all(stays, later),
             insert=_all(stays),
-            delete=_all(f"source.{_quoted(GONE)} = true", later) or "" if self._changelog else "",
+            delete=_all(f"source.{quoted(GONE)} = true", later) or "" if self._changelog else "",
         )
 
     def _later(self) -> str:
         """Whether a row comes after the one it meets, where the table keeps that."""
         if self._sequence_by not in self._fitting.schema.names:
             return ""
-        name = _quoted(self._sequence_by)
+        name = quoted(self._sequence_by)
         return f"(target.{name} IS NULL OR source.{name} >= target.{name})"
 
 
@@ -92,7 +92,3 @@ def _all(*conditions: str) -> str | None:
 
 def _has(rows: pa.Table, name: str) -> bool:
     return name in rows.column_names
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
