@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import zlib
 
 import pytest
 
-from deltaworks.errors import DeltaworksError, GuardError
+from deltaworks.errors import DeltaworksError, GuardError, StorageError
+from deltaworks.model.epochs import Limits
 from deltaworks.streams.upkeep import UpkeepPlan
 from tests.services.buckets import Bucket
 from tests.services.s3_server import SECRET_KEY, S3Server
@@ -82,3 +84,20 @@ def test_a_server_that_is_not_there_is_a_short_error_without_the_secret(s3: S3Se
     with pytest.raises(DeltaworksError) as caught:
         bucket.opened()
     assert SECRET_KEY not in str(caught.value)
+
+
+def test_an_outage_is_an_error_after_a_while_and_costs_no_row(bucket: Bucket, s3: S3Server) -> None:
+    short = {"timeout": "500ms", "connect_timeout": "500ms", "max_retries": "0"}
+    bucket.options.update(short, retry_timeout="500ms")
+    with bucket.opened(limits=Limits(retry_seconds=1.2)) as sink:
+        sink.write(batch(1))
+        sink.commit_epoch(1)
+        s3.process.send_signal(signal.SIGSTOP)
+        try:
+            sink.write(batch(2))
+            with pytest.raises(StorageError, match="S3 error"):
+                sink.commit_epoch(2)
+        finally:
+            s3.process.send_signal(signal.SIGCONT)
+        assert sink.commit_epoch(2).rows == 1
+    assert bucket.ids() == [1, 2]

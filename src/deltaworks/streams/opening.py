@@ -198,10 +198,10 @@ def _prefix(writer: Writer) -> str:
 
 def _clean(table: EpochTable, writer: Writer, folder: DataFolder) -> None:
     """Remove files that an earlier session of this writer wrote and never committed."""
-    mine = folder.names(_prefix(writer))
-    if not mine:
+    unused = set(folder.names(_prefix(writer))) - table.files()
+    if not unused:
         return
-    left = sorted(set(mine) - folder.committed_names())
+    left = sorted(unused - folder.committed_names())
     if left and is_url(table.location):  # no lock there: a session that lives on must not use them
         at = position_of(writer, table)
         fence = transactions(writer, at, at.epoch or 0, seen=table.version)[1:]

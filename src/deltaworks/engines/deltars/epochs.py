@@ -299,12 +299,18 @@ class EpochTable:
 
     def small_files(self, size_bytes: int) -> int:
         """How many files are smaller than that."""
+        return sum(size < size_bytes for size in self._adds("size_bytes"))
+
+    def files(self) -> frozenset[str]:
+        """The files that the table's rows are in now."""
+        return frozenset(unquote(path) for path in self._adds("path"))
+
+    def _adds(self, column: str) -> list[Any]:
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         with translated(self.location):
-            sizes = pa.table(self.table.get_add_actions()).column("size_bytes")
-        return int(pc.sum(pc.less(sizes, size_bytes)).as_py() or 0)
+            found: list[Any] = pa.table(self.table.get_add_actions()).column(column).to_pylist()
+            return found
 
     @contextmanager
     def _committing(self) -> Iterator[None]:
