@@ -143,6 +143,30 @@ def latency(place: Place, epochs: int) -> dict[str, Any]:
     return found
 
 
+def changelog(place: Place, epochs: int, rows: int) -> dict[str, Any]:
+    """Changes in a second, half of them of rows that are there, merged into a growing table."""
+    table, new = place.table(), NewTable(schema=SCHEMA)
+    seconds = []
+    with stream_into(
+        table,
+        writer_id="bench",
+        new_table=new,
+        mode="changelog",
+        keys=["order_id"],
+        op_column="op",
+        storage_options=place.storage,
+    ) as sink:
+        for n in range(epochs):
+            batch = orders(n * rows // 2, rows).append_column("op", pa.array(["u"] * rows))
+            start = time.perf_counter()
+            sink.write(batch)
+            sink.commit_epoch(n)
+            seconds.append(time.perf_counter() - start)
+    shutil.rmtree(table, ignore_errors=True)
+    rate = round(rows / statistics.median(seconds))
+    return {"epochs": epochs, "changes_per_epoch": rows, "changes_per_second": rate}
+
+
 def main() -> None:
     """Measure, and print one JSON document."""
     parser = argparse.ArgumentParser(prog="python -m bench.epochs")
@@ -162,6 +186,7 @@ def main() -> None:
             "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
             "throughput": throughput(place, asked.rounds, asked.epochs, asked.rows),
             "latency": latency(place, asked.small),
+            "changelog": changelog(place, asked.epochs, asked.rows),
             "most_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         }
     finally:
