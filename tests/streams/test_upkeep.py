@@ -141,3 +141,22 @@ def test_a_restore_of_ours_is_known_even_when_the_log_has_forgotten_it(desk: Wor
         path.unlink()
     with pytest.raises(GuardError, match="its log no longer tells to where"):
         desk.open().stream("events", writer_id="a")
+
+
+@pytest.mark.parametrize("cleans", [True, False])
+def test_a_log_that_expired_is_removed_unless_the_table_keeps_it(
+    tmp_path: Path, cleans: bool
+) -> None:
+    settings = {
+        "delta.logRetentionDuration": "interval 0 seconds",
+        "delta.enableExpiredLogCleanup": str(cleans).lower(),
+    }
+    with opened(tmp_path, properties=settings, upkeep=BUSY) as sink:
+        for n in range(12):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+    first = tmp_path / "t" / "_delta_log" / f"{0:020d}.json"
+    assert first.exists() is not cleans
+    with opened(tmp_path) as sink:
+        assert sink.last_committed_epoch == 11
+    assert ids(tmp_path) == list(range(12))

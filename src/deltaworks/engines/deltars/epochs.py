@@ -282,7 +282,9 @@ class EpochTable:
                 for path in Path(log).glob(f"{self.version:020d}.checkpoint*.parquet"):
                     fsync_path(str(path))
                 fsync_path(log)
-            self.table.cleanup_metadata()
+            settings = self.table.metadata().configuration
+            if settings.get("delta.enableExpiredLogCleanup") != "false":
+                self.table.cleanup_metadata()
 
     def compact(self, note: Mapping[str, Any]) -> int:
         """Join small files; answers how many went. Rows and transactions stay as they are."""
