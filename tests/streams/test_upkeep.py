@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +161,36 @@ def test_a_log_that_expired_is_removed_unless_the_table_keeps_it(
     with opened(tmp_path) as sink:
         assert sink.last_committed_epoch == 11
     assert ids(tmp_path) == list(range(12))
+
+
+def test_of_two_who_would_join_the_same_files_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """delta-rs notices no conflict between two compactions, and rows would be there twice."""
+    compact, both, joined = EpochTable.compact, threading.Barrier(2, timeout=1), list[int]()
+
+    def together(self: EpochTable, note: dict[str, Any]) -> int:
+        with suppress(threading.BrokenBarrierError):
+            both.wait()  # until the other is here too, which it must never be
+        joined.append(compact(self, note))
+        return joined[-1]
+
+    monkeypatch.setattr(EpochTable, "compact", together)
+    plan = UpkeepPlan(checkpoint_every=6, compact_files=2)
+    with opened(tmp_path, "a", upkeep=plan) as one, opened(tmp_path, "b", upkeep=plan) as two:
+        for n in range(6):
+            for start, sink in ((0, one), (100, two)):
+                sink.write(batch(start + n))
+                sink.commit_epoch(n)
+    assert ids(tmp_path) == [*range(6), *range(100, 106)]
+    assert joined
+
+
+def test_on_an_object_store_nobody_joins_files_unasked(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    with opened(f"file://{tmp_path}", upkeep=UpkeepPlan(checkpoint_every=70)) as sink:
+        for n in range(75):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+    assert len(table(tmp_path).file_uris()) == 75
+    assert checkpoints(tmp_path) == 1

@@ -219,6 +219,11 @@ def writer_lock(location: str, writer_id: str) -> Path:
     return own.with_name(f"{own.name.removesuffix('.lock')}.{writer_id}.lock")
 
 
+def joining_lock(location: str) -> Path:
+    """The lock of whoever joins a table's files; no writer's can have its name."""
+    return writer_lock(location, "joining.files")
+
+
 def table_lock(location: str) -> Path:
     """The lock of one table, beside its folder by its real path."""
     real = Path(os.path.realpath(location))

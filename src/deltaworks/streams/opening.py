@@ -14,7 +14,7 @@ from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.statistics import MOST_COLUMNS
 from deltaworks.engines.deltars.writable import refuse_unwritable
-from deltaworks.engines.lock import locked, table_lock, writer_lock
+from deltaworks.engines.lock import joining_lock, locked, table_lock, writer_lock
 from deltaworks.errors import ConfigError, TableNotFound
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
@@ -144,6 +144,10 @@ class _Locks:
         path = table_lock(self._location)
         return self._held(path, wait_seconds=self._wait_seconds, shared=True)
 
+    def joining(self) -> AbstractContextManager[object]:
+        """Nobody else joins files of the table meanwhile; whoever would have to wait does not."""
+        return self._held(joining_lock(self._location), wait_seconds=0)
+
     def alone(self) -> AbstractContextManager[object]:
         """Nobody else makes the table meanwhile."""
         return self._held(table_lock(self._location), wait_seconds=self._wait_seconds)
@@ -265,4 +269,6 @@ def _upkeep(
     def warn(message: str) -> None:
         tell(Warned(run_id=options.writer_id, pipeline=label, message=message))
 
-    return Upkeep(table, options.upkeep, shared_lock=locks.shared, warn=warn)
+    return Upkeep(
+        table, options.upkeep, shared_lock=locks.shared, joining_lock=locks.joining, warn=warn
+    )

@@ -13,7 +13,10 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 
 from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.errors import CommitConflict, DeltaworksError
+from deltaworks.errors import CommitConflict, DeltaworksError, GuardError
+from deltaworks.model.table_ref import is_url
+
+_MOST_FILES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +25,12 @@ class UpkeepPlan:
 
     checkpoint_every: int = 20
     """Commits between two checkpoints; 0 for none."""
-    compact_files: int = 64
-    """Small files are joined when there are so many; 0 for never."""
+    compact_files: int | None = None
+    """Small files are joined when there are so many, 64 unless told otherwise; 0 for never.
+
+    On an object store nobody joins files unless a number is given, and one writer alone may be
+    given one: there is no lock there, and delta-rs lets two who join the same files double rows.
+    """
     small_bytes: int = 8 * 1024 * 1024
     """What a small file is."""
 
@@ -37,11 +44,13 @@ class Upkeep:
         plan: UpkeepPlan,
         *,
         shared_lock: Callable[[], AbstractContextManager[object]],
+        joining_lock: Callable[[], AbstractContextManager[object]],
         warn: Callable[[str], None],
     ) -> None:
         self._own = table
         self._plan = plan
         self._lock = shared_lock
+        self._joining = joining_lock
         self._warn = warn
         self._pool = ThreadPoolExecutor(1, "deltaworks-upkeep")
         self._guard = threading.Lock()
@@ -82,10 +91,14 @@ class Upkeep:
             self._fresh = fresh
 
     def _compact(self, table: EpochTable) -> None:
-        most = self._plan.compact_files
+        most = self._most_files(table)
         if not most or table.small_files(self._plan.small_bytes) < most:
             return
-        with self._lock():
-            table.refresh()
-            with suppress(CommitConflict):  # somebody else changed or joined these files
-                table.compact({"upkeep": "compact", "from": table.version})
+        with suppress(GuardError, CommitConflict), self._joining(), self._lock():
+            table.refresh()  # of two who join the same files, both would succeed
+            table.compact({"upkeep": "compact", "from": table.version})
+
+    def _most_files(self, table: EpochTable) -> int:
+        if self._plan.compact_files is not None:
+            return self._plan.compact_files
+        return 0 if is_url(table.location) else _MOST_FILES

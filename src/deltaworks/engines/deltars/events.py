@@ -69,8 +69,11 @@ class EventTable:
 
     def compact(self) -> None:
         """Join small files when there are many, so that reading stays quick."""
-        with translated(self.location):
-            table = self._handle()
+        table = self._handle()
+        if len(table.file_uris()) <= _MOST_FILES:
+            return
+        with translated(self.location), _alone(self.location):
+            table.update_incremental()  # of two who join the same files, both would succeed
             if len(table.file_uris()) > _MOST_FILES:
                 table.optimize.compact()
                 table.create_checkpoint()
@@ -101,7 +104,7 @@ class EventTable:
 
 @contextmanager
 def _alone(location: str) -> Iterator[None]:
-    """One maker at a time: of two, delta-rs lets the later one replace the table and its id."""
+    """One at a time: of two makers the later would replace the table, of two joiners both land."""
     path = Path(location)
     with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
