@@ -194,3 +194,27 @@ def test_on_an_object_store_nobody_joins_files_unasked(tmp_path: Path) -> None:
             sink.commit_epoch(n)
     assert len(table(tmp_path).file_uris()) == 75
     assert checkpoints(tmp_path) == 1
+
+
+def test_four_streams_that_all_look_after_one_table_are_read_right_throughout(
+    tmp_path: Path,
+) -> None:
+    opened(tmp_path).close()
+    plan = UpkeepPlan(checkpoint_every=4, compact_files=4)
+
+    def stream(start: int) -> None:
+        with opened(tmp_path, f"w{start}", upkeep=plan) as sink:
+            for n in range(20):
+                sink.write(batch(start + n))
+                sink.commit_epoch(n)
+
+    threads = [threading.Thread(target=stream, args=(1000 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        seen = ids(tmp_path)
+        whole = [
+            1000 * i + n for i in range(4) for n in range(sum(one // 1000 == i for one in seen))
+        ]
+        assert seen == whole
+    assert ids(tmp_path) == [1000 * i + n for i in range(4) for n in range(20)]
