@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from deltaworks.clock import Clock, SystemClock
 from deltaworks.config.interpolate import Names
@@ -25,7 +25,7 @@ from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
-from deltaworks.model.table_ref import QUARANTINE_SUFFIX, is_url, table_name_problem
+from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
@@ -40,21 +40,26 @@ from deltaworks.pipeline.catalog import (
     require_places,
 )
 from deltaworks.pipeline.graph import build_plan
-from deltaworks.pipeline.parse import read_document
+from deltaworks.pipeline.parse import native_form
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.session import SparkStarter
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from deltaworks.model.epochs import EpochRecord
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
     from deltaworks.runtime.runner import NewSinks
+    from deltaworks.runtime.streaming import StreamResult
     from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
+    from deltaworks.streams.opening import StreamWords
+    from deltaworks.streams.sink import EpochSink
     from deltaworks.tables.manager import TableManager
 
 Variables = Mapping[str, str]
@@ -129,7 +134,7 @@ class Project:
     @contextmanager
     def locked(self, *tables: str) -> Iterator[None]:
         """Keep tables to yourself while you write them with a tool of your own."""
-        from deltaworks.runtime.lock import locked, table_lock
+        from deltaworks.engines.lock import locked, table_lock
 
         paths = [table_lock(self.site.table(table=name, path="").location) for name in tables]
         with locked(paths, wait_seconds=self.config.locks.wait_seconds, notify=self._notify):
@@ -154,12 +159,7 @@ class Project:
 
     def convert(self, target: str) -> dict[str, Any]:
         """A pipeline file's native form, as plain values; variables stay as they are written."""
-        read = read_document(self.file(target), self.config.root)
-        if read.problems:
-            raise SpecError(f'"{read.document.shown}" is wrong', problems=read.problems)
-        if not isinstance(read.document.value, dict):
-            raise ConfigError(f'"{read.document.shown}" holds no pipeline')
-        return dict(read.document.value)
+        return native_form(self.file(target), self.config.root)
 
     def plan(
         self,
@@ -308,9 +308,7 @@ class Project:
 
     def quarantined(self) -> tuple[str, ...]:
         """The pipelines that have set rows aside, by name."""
-        folder = Path(self.config.warehouse)
-        found = (path.name for path in folder.glob(f"*{QUARANTINE_SUFFIX}") if path.is_dir())
-        return tuple(sorted(name.removesuffix(QUARANTINE_SUFFIX) for name in found))
+        return quarantined_pipelines(self.config.warehouse)
 
     def replay(
         self,
@@ -329,7 +327,7 @@ class Project:
 
     def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
         """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
-        from deltaworks.runtime.lock import locked, pipeline_lock
+        from deltaworks.engines.lock import locked, pipeline_lock
 
         path = pipeline_lock(self.config.warehouse, pipeline)
         wait = self.config.locks.wait_seconds
@@ -338,15 +336,9 @@ class Project:
 
     def find_run(self, run_id: str) -> RunRecord:
         """The run whose id begins so."""
-        records = self.runs()
-        found = [record for record in records if record.run_id.startswith(run_id)]
-        if len(found) != 1:
-            what = "no run has" if not found else f"{len(found)} runs have"
-            raise ConfigError(
-                f'{what} an id that begins with "{run_id}"',
-                hint=did_you_mean(run_id, [record.run_id for record in records]),
-            )
-        return found[0]
+        from deltaworks.runtime.records import run_named
+
+        return run_named(run_id, self.runs())
 
     def runs(self, pipeline: str = "") -> tuple[RunRecord, ...]:
         """Every recorded run, or those of one pipeline, newest first."""
@@ -356,15 +348,10 @@ class Project:
 
     def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
         """What checks found in the last runs that had any, newest last; no JVM is needed."""
+        from deltaworks.runtime.records import last_checks
+
         name = self.pipeline_name(pipeline)
-        judged = [run.checks() for run in self.runs(name)]
-        known = {record.name for found in judged for record in found}
-        if check and check not in known:
-            hint = did_you_mean(check, sorted(known)) or "no run has recorded a check"
-            raise ConfigError(f'no run of "{name}" had a check "{check}"', hint=hint)
-        wanted = [[r for r in found if check in ("", r.name)] for found in judged]
-        newest = [found for found in wanted if found][:last]
-        return tuple(record for found in reversed(newest) for record in found)
+        return last_checks(name, self.runs(name), check=check, last=last)
 
     def pipeline_name(self, target: str) -> str:
         """The name of a pipeline that the project has, or once ran; a file stands for its own."""
@@ -389,6 +376,45 @@ class Project:
         ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
         return TableManager(ref, spark=self._spark_engine)
 
+    def stream(
+        self,
+        table: str,
+        *,
+        writer_id: str,
+        schema: pa.Schema | None = None,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        **options: Unpack[StreamWords],
+    ) -> EpochSink[Any]:
+        """A sink that lands Arrow batches in a table as numbered epochs; no JVM is needed.
+
+        With a schema a table that is not there is made.
+        """
+        from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
+
+        return open_stream(
+            self.table(table).ref,
+            StreamOptions(writer_id=writer_id, **options),
+            new_table=NewTable(schema=schema, partition_by=partition_by, properties=properties),
+            ledger=self._workplace().ledger_id(),
+            tell=self._bus.tell,
+        )
+
+    def stream_files(
+        self, target: str | Pipeline, *, writer_id: str, files_per_epoch: int = 1
+    ) -> StreamResult:
+        """Stream a pipeline's new Parquet files into its table, in order, each once."""
+        from deltaworks.runtime.streaming import stream_plan
+
+        plan, place = self._plan(target, None), self._workplace()
+        return stream_plan(plan, place, writer_id=writer_id, files_per_epoch=files_per_epoch)
+
+    def epochs(self, table: str) -> tuple[EpochRecord, ...]:
+        """Which version each epoch of a table's streams became, oldest first."""
+        from deltaworks.streams.epochs import table_epochs
+
+        return table_epochs(self.table(table).ref)
+
     def restore(
         self,
         name: str,
@@ -398,15 +424,10 @@ class Project:
         apply: bool = False,
     ) -> RestoreResult:
         """Set a table back to a version or a moment; without `apply` only say what that does."""
-        from deltaworks.engines.deltars.log import version_at
-        from deltaworks.runtime.restore import restore_table
+        from deltaworks.runtime.restore import restore_table, wanted_version
 
         ref = self.table(name).ref
-        if timestamp is not None:
-            self.table(name).show()
-            version = version_at(ref.location, timestamp)
-        if version is None:
-            raise ConfigError("say which version to restore", hint="a version, or a timestamp")
+        version = wanted_version(ref, version=version, timestamp=timestamp)
         return restore_table(ref, version, self._workplace(), apply=apply)
 
     def undo(

@@ -32,6 +32,7 @@ PAGES = (
     "docs/classic.md",
     "docs/credentials.md",
     "docs/errors.md",
+    "docs/streams.md",
     "ARCHITECTURE.md",
 )
 FENCE = re.compile(
@@ -160,6 +161,19 @@ def test_the_page_on_credentials_shows_the_refusal_of_a_secret(
     desk.pipeline("orders", f"{extract}load: {{type: delta, table: t}}\n")
     (shown,) = of_language("docs/credentials.md", "text")
     assert run_cli("validate").stderr == shown.text
+
+
+def test_everything_on_the_page_of_streams_works_in_order_without_a_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for example in examples("docs/streams.md"):
+        if example.language == "bash":
+            run_shell(example, monkeypatch)
+        elif example.language == "yaml":
+            write_file(example, Path.cwd())
+        elif example.language == "python":
+            run_python(example)
 
 
 def test_the_readmes_pipeline_is_the_one_init_writes(tmp_path: Path) -> None:

@@ -162,13 +162,13 @@ def test_two_runs_may_make_an_event_table_at_the_same_moment(
 ) -> None:
     location = str(tmp_path / "events")
     first, second = (EventTable(location, event_schema(SCHEMA)) for _ in range(2))
-    make_folder = events._make_folder
+    make_folder = events.make_folder
 
     def overtaken(_: str) -> None:
-        monkeypatch.setattr(events, "_make_folder", make_folder)
+        monkeypatch.setattr(events, "make_folder", make_folder)
         second.append({"name": "second", "n": 2, "at": None})
 
-    monkeypatch.setattr(events, "_make_folder", overtaken)
+    monkeypatch.setattr(events, "make_folder", overtaken)
     first.append({"name": "first", "n": 1, "at": None})
     assert sorted(row["name"] for row in first.read()) == ["first", "second"]
     assert first.table_id == second.table_id

@@ -50,6 +50,8 @@ COMMANDS = [
     ("secrets", "list"),
     ("secrets", "rm"),
     ("secrets", "test"),
+    ("stream", "run"),
+    ("stream", "epochs"),
     ("jars", "fetch"),
     ("jars", "archive"),
 ]

@@ -279,3 +279,16 @@ def test_a_full_disk_is_told_before_delta_rs_panics(
     monkeypatch.setattr("deltaworks.engines.deltars.events._LEAST_FREE_BYTES", 1 << 62)
     with pytest.raises(StorageError, match="no space left"):
         ledger(tmp_path).planned(entry(1), LedgerState())
+
+
+def test_two_who_join_the_files_of_one_ledger_double_no_event(tmp_path: Path) -> None:
+    location = str(tmp_path / "events")
+    schema = event_schema((("n", "number"),))
+    first = EventTable(location, schema)
+    for n in range(66):
+        first.append({"n": n})
+    second = EventTable(location, schema)
+    second.read()
+    first.compact()
+    second.compact()  # from a handle that has not heard of it
+    assert sorted(row["n"] for row in EventTable(location, schema).read()) == list(range(66))

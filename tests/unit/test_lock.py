@@ -17,14 +17,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from deltaworks.engines.lock import _lives, locked, pipeline_lock, table_lock, writer_lock
 from deltaworks.errors import GuardError, Interrupted, StorageError
 from deltaworks.runtime.halt import Halt, by_ctrl_c
-from deltaworks.runtime.lock import locked, pipeline_lock, table_lock
 
 HOLD = """
 import sys
 from pathlib import Path
-from deltaworks.runtime.lock import locked
+from deltaworks.engines.lock import locked
 with locked([Path(p) for p in sys.argv[1:]], wait_seconds=5, notify=print):
     print("mine", flush=True)
     sys.stdin.read()
@@ -214,3 +214,66 @@ def test_a_run_that_is_to_stop_does_not_wait_on(tmp_path: Path) -> None:
         ):
             raise AssertionError("the lock was free")
     assert time.monotonic() - start < 10
+
+
+def test_those_who_share_a_lock_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / ".events.lock"
+    with (
+        locked([path], wait_seconds=0, notify=silent, shared=True),
+        locked([path], wait_seconds=0, notify=silent, shared=True),
+        pytest.raises(GuardError, match=f"in use by process {os.getpid()}"),
+        locked([path], wait_seconds=0, notify=silent),
+    ):
+        pass
+
+
+def test_nobody_shares_a_lock_that_somebody_has_alone(tmp_path: Path) -> None:
+    path = tmp_path / ".events.lock"
+    with (
+        other_process(path),
+        pytest.raises(GuardError, match="in use"),
+        locked([path], wait_seconds=0.2, notify=silent, shared=True),
+    ):
+        pass
+
+
+def test_who_waits_alone_goes_before_those_who_come_to_share(tmp_path: Path) -> None:
+    path, waits, order = tmp_path / ".events.lock", threading.Event(), list[str]()
+
+    def alone() -> None:
+        with locked([path], wait_seconds=10, notify=silent, while_waiting=waits.set):
+            order.append("alone")
+
+    first = threading.Thread(target=alone)
+    with locked([path], wait_seconds=0, notify=silent, shared=True):
+        first.start()
+        assert waits.wait(5)
+        with (
+            pytest.raises(GuardError),
+            locked([path], wait_seconds=0, notify=silent, shared=True),
+        ):
+            pass
+    with locked([path], wait_seconds=10, notify=silent, shared=True):
+        order.append("shared")
+    first.join()
+    assert order == ["alone", "shared"]
+
+
+def test_a_writer_has_a_lock_of_its_own(tmp_path: Path) -> None:
+    mine = writer_lock(str(tmp_path / "events"), "ingest-1")
+    assert mine == tmp_path / ".events.ingest-1.lock"
+
+
+def test_a_process_that_is_gone_does_not_live() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    assert not _lives(child.pid, 0.0)
+
+
+def test_our_own_jvm_is_not_waited_for(tmp_path: Path) -> None:
+    path, me = tmp_path / ".orders.lock", psutil.Process()
+    jvm = [me.pid, me.create_time()]
+    owner = {"host": socket.gethostname(), "pid": me.pid, "started": 0, "jvm": jvm}
+    path.write_text(json.dumps(owner), encoding="utf-8")
+    with locked([path], wait_seconds=0, notify=silent):
+        pass

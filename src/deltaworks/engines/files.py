@@ -150,13 +150,18 @@ def spark_paths(bounds: Bounds) -> list[str]:
 
 def fsync_commit(table: str, version: int) -> None:
     """Put a commit on the platter: its file, then the folder that names it."""
-    log = Path(table) / "_delta_log"
-    for path, flags in ((log / f"{version:020d}.json", os.O_RDONLY), (log, os.O_RDONLY)):
-        try:
-            handle = os.open(path, flags)
-        except OSError:
-            continue  # an object store, or a commit already folded into a checkpoint
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    log = os.path.join(table, "_delta_log")
+    fsync_path(os.path.join(log, f"{version:020d}.json"))
+    fsync_path(log)
+
+
+def fsync_path(path: str) -> None:
+    """Put a file, or the names in a folder, on the platter."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return  # an object store, or a commit already folded into a checkpoint
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

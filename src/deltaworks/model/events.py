@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from deltaworks.model.epochs import EpochCommit
 from deltaworks.model.results import OutputResult, RunResult
 
 
@@ -69,3 +70,23 @@ class RunFinished(Event):
     """The run ended, well or not."""
 
     result: RunResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochCommitted(Event):
+    """An epoch of a stream landed; the stream stands for the pipeline, its session for the run."""
+
+    writer_id: str
+    commit: EpochCommit
+    buffered_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsFlushed(Event):
+    """Rows of a stream were put into storage; they are not visible before their epoch."""
+
+    writer_id: str
+    rows: int
+    size_bytes: int
+    """In memory, before they were packed."""
+    seconds: float

@@ -53,3 +53,9 @@ def quarantine_table(pipeline: str, *, warehouse: str) -> TableRef:
     """The table that holds the rows a pipeline refused."""
     name = f"{pipeline}{QUARANTINE_SUFFIX}"
     return TableRef(name, f"{warehouse}/{name}")
+
+
+def quarantined_pipelines(warehouse: str) -> tuple[str, ...]:
+    """The pipelines that have such a table, by name."""
+    found = (path.name for path in Path(warehouse).glob(f"*{QUARANTINE_SUFFIX}") if path.is_dir())
+    return tuple(sorted(name.removesuffix(QUARANTINE_SUFFIX) for name in found))

@@ -16,7 +16,7 @@ from deltaworks.config.problems import problems_of
 from deltaworks.config.secret_literals import secret_problems
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import find_plugin, plugin_types
-from deltaworks.errors import Problem, SpecError
+from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.pipeline.classic import Translation, to_native
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.redact import holds_secret
@@ -38,6 +38,16 @@ def read_document(path: Path, root: Path | None = None) -> Translation:
     places = {problem.path for problem in secrets}
     others = [problem for problem in read.problems if problem.path not in places]
     return replace(read, problems=(*secrets, *others), troubled=read.troubled | places)
+
+
+def native_form(path: Path, root: Path) -> dict[str, Any]:
+    """A pipeline file's native form, as plain values; variables stay as they are written."""
+    read = read_document(path, root)
+    if read.problems:
+        raise SpecError(f'"{read.document.shown}" is wrong', problems=read.problems)
+    if not isinstance(read.document.value, dict):
+        raise ConfigError(f'"{read.document.shown}" holds no pipeline')
+    return dict(read.document.value)
 
 
 def read_pipeline(path: Path, names: Names, root: Path | None = None) -> Pipeline:

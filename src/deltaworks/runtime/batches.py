@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from deltaworks.contracts.context import BatchWrite, RunContext
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.lock import LockSet
 from deltaworks.errors import DeltaworksError, EngineError
 from deltaworks.model.batch import Bounds, Replay
 from deltaworks.model.commit import CommitInfo, Txn
@@ -28,7 +29,6 @@ from deltaworks.runtime.ledger import (
     planned_sink,
 )
 from deltaworks.runtime.load import audited
-from deltaworks.runtime.lock import LockSet
 from deltaworks.runtime.parking import forget_parked, parked_rows
 from deltaworks.runtime.reentry import Way, way_back
 from deltaworks.runtime.workplace import RunName, Workplace, start_engine

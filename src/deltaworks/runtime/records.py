@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.errors import ConfigError
 from deltaworks.model.results import RunResult
 from deltaworks.model.table_ref import OWN_FOLDER
 from deltaworks.redact import safe_json
+from deltaworks.suggest import did_you_mean
 
 STARTED, ENDED = "started", "ended"
 _COLUMNS = (
@@ -137,3 +140,29 @@ class RunRecords:
                 record=json.loads(row["record"]),
             )
         return tuple(sorted(found.values(), key=lambda run: run.started_at, reverse=True))
+
+
+def run_named(run_id: str, records: Sequence[RunRecord]) -> RunRecord:
+    """The run whose id begins so."""
+    found = [record for record in records if record.run_id.startswith(run_id)]
+    if len(found) != 1:
+        what = "no run has" if not found else f"{len(found)} runs have"
+        raise ConfigError(
+            f'{what} an id that begins with "{run_id}"',
+            hint=did_you_mean(run_id, [record.run_id for record in records]),
+        )
+    return found[0]
+
+
+def last_checks(
+    pipeline: str, runs: Sequence[RunRecord], *, check: str, last: int
+) -> tuple[CheckRecord, ...]:
+    """What checks, or one of them, found in the last runs that had any, newest last."""
+    judged = [run.checks() for run in runs]
+    known = {record.name for found in judged for record in found}
+    if check and check not in known:
+        hint = did_you_mean(check, sorted(known)) or "no run has recorded a check"
+        raise ConfigError(f'no run of "{pipeline}" had a check "{check}"', hint=hint)
+    wanted = [[r for r in found if check in ("", r.name)] for found in judged]
+    newest = [found for found in wanted if found][:last]
+    return tuple(record for found in reversed(newest) for record in found)

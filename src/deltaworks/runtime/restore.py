@@ -12,6 +12,8 @@ from typing import Any
 
 from deltaworks.engines.deltars import restore as deltars
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.log import version_at
+from deltaworks.engines.lock import locked, pipeline_lock, table_lock
 from deltaworks.errors import ConfigError, GuardError, TableNotFound
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef
@@ -25,7 +27,6 @@ from deltaworks.runtime.ledger import (
     LedgerState,
     Restore,
 )
-from deltaworks.runtime.lock import locked, pipeline_lock, table_lock
 from deltaworks.runtime.quarantine import Quarantine
 from deltaworks.runtime.workplace import Workplace, new_run
 
@@ -65,6 +66,16 @@ class RestoreResult:
         }
 
 
+def wanted_version(ref: TableRef, *, version: int | None, timestamp: datetime | None) -> int:
+    """The version to go to, by its number or by a moment."""
+    if timestamp is not None:
+        _existing(ref)
+        return version_at(ref.location, timestamp)
+    if version is None:
+        raise ConfigError("say which version to restore", hint="a version, or a timestamp")
+    return version
+
+
 def restore_table(ref: TableRef, version: int, place: Workplace, *, apply: bool) -> RestoreResult:
     """Set a table back to a version; without `apply` only say what that would do."""
     table = _standing(ref, version)
@@ -99,12 +110,17 @@ def settle_restores(
 
 
 def _standing(ref: TableRef, version: int) -> TableInfo:
-    table = DeltaRsEngine().info(ref.location)
-    if table is None:
-        raise TableNotFound(f'"{ref.label}" is not a Delta table', hint=f"looked in {ref.location}")
+    table = _existing(ref)
     if version == table.version:
         raise ConfigError(f'"{ref.label}" is at version {version} already')
     DeltaRsEngine().info(ref.location, version=version)  # raises with the range there is
+    return table
+
+
+def _existing(ref: TableRef) -> TableInfo:
+    table = DeltaRsEngine().info(ref.location)
+    if table is None:
+        raise TableNotFound(f'"{ref.label}" is not a Delta table', hint=f"looked in {ref.location}")
     return table
 
 

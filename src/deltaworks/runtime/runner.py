@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from deltaworks.engines.lock import LockSet, locked, pipeline_lock, table_lock
 from deltaworks.errors import (
     DeltaworksError,
     GuardError,
@@ -40,7 +41,6 @@ from deltaworks.runtime.decide import (
 )
 from deltaworks.runtime.halt import BY_USER
 from deltaworks.runtime.ledger import BatchEntry, Ledger, LedgerState
-from deltaworks.runtime.lock import LockSet, locked, pipeline_lock, table_lock
 from deltaworks.runtime.quarantine import Choice
 from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.reentry import way_back

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.engines.lock import locked, pipeline_lock, table_lock
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import Txn, UndoInfo
 from deltaworks.pipeline.stages import Load, Plan
@@ -26,7 +27,6 @@ from deltaworks.runtime.ledger import (
     LedgerState,
     SinkEntry,
 )
-from deltaworks.runtime.lock import locked, pipeline_lock, table_lock
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine
 from deltaworks.version import __version__
 

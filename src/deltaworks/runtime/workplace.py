@@ -14,6 +14,7 @@ from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
 from deltaworks.observe.bus import Bus
 from deltaworks.pipeline.stages import Stage
 from deltaworks.runtime.halt import Halt
+from deltaworks.runtime.ledger import Ledger
 from deltaworks.runtime.quarantine import Quarantine
 from deltaworks.runtime.session import SparkStarter
 
@@ -39,6 +40,10 @@ class Workplace:
         """What a pipeline has set aside."""
         config = self.config
         return Quarantine.of(config.warehouse, project=config.project_id, pipeline=pipeline)
+
+    def ledger_id(self) -> str:
+        """The id of the warehouse's ledger, which no other warehouse has."""
+        return Ledger.open(self.config.warehouse, project="", pipeline="").table.table_id
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.errors import StorageError, TableNotFound
 from deltaworks.model.commit import Txn
+from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +61,7 @@ class EventTable:
                 app_transactions=[Transaction(txn.app_id, txn.version)], max_commit_retries=15
             )
         data = pa.Table.from_pylist([dict(row)], schema=self.schema)
-        _refuse_full_disk(self.location)
+        refuse_full_disk(self.location)
         table = self._handle()
         with translated(self.location):
             write_deltalake(table, data, mode="append", commit_properties=properties)
@@ -68,8 +69,11 @@ class EventTable:
 
     def compact(self) -> None:
         """Join small files when there are many, so that reading stays quick."""
-        with translated(self.location):
-            table = self._handle()
+        table = self._handle()
+        if len(table.file_uris()) <= _MOST_FILES:
+            return
+        with translated(self.location), _alone(self.location):
+            table.update_incremental()  # of two who join the same files, both would succeed
             if len(table.file_uris()) > _MOST_FILES:
                 table.optimize.compact()
                 table.create_checkpoint()
@@ -86,7 +90,7 @@ class EventTable:
         engine = DeltaRsEngine()
         with suppress(TableNotFound):
             return engine.open(self.location)
-        _make_folder(self.location)
+        make_folder(self.location)
         with translated(self.location), _alone(self.location):
             with suppress(TableNotFound):  # another run made it in the meantime
                 return engine.open(self.location)
@@ -100,15 +104,17 @@ class EventTable:
 
 @contextmanager
 def _alone(location: str) -> Iterator[None]:
-    """One maker at a time: of two, delta-rs lets the later one replace the table and its id."""
+    """One at a time: of two makers the later would replace the table, of two joiners both land."""
     path = Path(location)
     with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-def _refuse_full_disk(location: str) -> None:
+def refuse_full_disk(location: str) -> None:
     """delta-rs panics, on the user's screen, when a disk fills up under it."""
+    if is_url(location):
+        return
     place = next((p for p in (Path(location), *Path(location).parents) if p.exists()), None)
     if place is not None and shutil.disk_usage(place).free < _LEAST_FREE_BYTES:
         raise StorageError(
@@ -116,7 +122,8 @@ def _refuse_full_disk(location: str) -> None:
         )
 
 
-def _make_folder(location: str) -> None:
+def make_folder(location: str) -> None:
+    """Make a table's folder, or say why it cannot be made."""
     try:
         Path(location).mkdir(parents=True, exist_ok=True)
     except OSError as problem:

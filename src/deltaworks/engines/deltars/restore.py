@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.epochs import RESTORED
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.files import fsync_commit
 from deltaworks.model.table_info import TableInfo
@@ -26,11 +27,14 @@ def can_restore(table: TableInfo) -> bool:
 
 def restore(location: str, version: int, *, note: Mapping[str, Any]) -> int:
     """Make the table what it was at a version, in one commit; answers that commit's version."""
-    from deltalake import CommitProperties
+    from deltalake import CommitProperties, Transaction
 
-    properties = CommitProperties(custom_metadata={"userMetadata": safe_json(dict(note))})
     table = DeltaRsEngine().open(location)
     with translated(location):
+        properties = CommitProperties(
+            custom_metadata={"userMetadata": safe_json(dict(note))},
+            app_transactions=[Transaction(RESTORED, table.version())],  # streams look for it
+        )
         table.restore(version, commit_properties=properties)
         table.update_incremental()
         fsync_commit(location, table.version())

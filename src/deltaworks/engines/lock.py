@@ -1,5 +1,8 @@
 """Locks that the kernel releases with their owner: one per pipeline, one per table.
 
+Spark writes a table alone. Writers that settle conflicts among themselves, through delta-rs, share
+its lock; who waits for it alone goes before those who come to share it.
+
 A Spark JVM may outlive its Python by a moment. The lock's file names both, and whoever takes the
 lock after a death waits until that JVM is gone too.
 """
@@ -13,6 +16,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -30,13 +34,12 @@ def locked(
     wait_seconds: float,
     notify: Callable[[str], None],
     while_waiting: Callable[[], None] = lambda: None,
+    shared: bool = False,
 ) -> Iterator[LockSet]:
     """Hold several locks, taken in one order by everybody, until the block ends."""
+    wait = _Wait(wait_seconds, notify, while_waiting, shared=shared)
     with ExitStack() as stack:
-        handles = [
-            stack.enter_context(_one(path, wait_seconds, notify, while_waiting))
-            for path in sorted(set(paths))
-        ]
+        handles = [stack.enter_context(_one(path, wait)) for path in sorted(set(paths))]
         yield LockSet(handles)
 
 
@@ -52,13 +55,18 @@ class LockSet:
             _write_owner(handle, jvm=(pid, started))
 
 
+@dataclass(frozen=True)
+class _Wait:
+    """How a lock is waited for."""
+
+    seconds: float
+    notify: Callable[[str], None]
+    meanwhile: Callable[[], None]
+    shared: bool
+
+
 @contextmanager
-def _one(
-    path: Path,
-    wait_seconds: float,
-    notify: Callable[[str], None],
-    while_waiting: Callable[[], None],
-) -> Iterator[IO[str]]:
+def _one(path: Path, wait: _Wait) -> Iterator[IO[str]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("a+", encoding="utf-8")
@@ -68,8 +76,12 @@ def _one(
             hint="give this user the right to write there",
         ) from problem
     with handle:
-        _take(handle, path, wait_seconds, notify, while_waiting)
-        _wait_for_jvm(handle, wait_seconds=wait_seconds)
+        _take(handle, path, wait)
+        _wait_for_jvm(handle, wait_seconds=wait.seconds)
+        if wait.shared:
+            _sign(handle)
+            yield handle
+            return
         _write_owner(handle, jvm=None)
         try:
             yield handle
@@ -78,32 +90,64 @@ def _one(
                 _write_owner(handle, jvm=None)
 
 
-def _take(
-    handle: IO[str],
-    path: Path,
-    wait_seconds: float,
-    notify: Callable[[str], None],
-    while_waiting: Callable[[], None],
-) -> None:
-    end = time.monotonic() + wait_seconds
+def _take(handle: IO[str], path: Path, wait: _Wait) -> None:
+    end = time.monotonic() + wait.seconds
     told = False
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with ExitStack() as queue:
+        while not _try(handle, path, shared=wait.shared):
             owner = _owner_text(handle)
             if time.monotonic() >= end:
                 raise GuardError(
                     f'"{path.name.removesuffix(".lock").lstrip(".")}" is in use by {owner}',
-                    hint=f"wait for it or stop it; gave up after {wait_seconds:g} s",
-                ) from None
+                    hint=f"wait for it or stop it; gave up after {wait.seconds:g} s",
+                )
             if not told:
-                notify(f"waiting for {owner} to finish")
+                wait.notify(f"waiting for {owner} to finish")
                 told = True
-            while_waiting()
+                if not wait.shared:
+                    _queue_up(path, queue)
+            wait.meanwhile()
             time.sleep(_POLL_S)
-        else:
-            return
+
+
+def _try(handle: IO[str], path: Path, *, shared: bool) -> bool:
+    if shared and not _nobody_queues(path):
+        return False
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _queue(path: Path) -> Path:
+    return path.with_name(f"{path.name}.queue")
+
+
+def _queue_up(path: Path, queue: ExitStack) -> None:
+    """Be seen by those who would share the lock, until it is taken or given up."""
+    mark = queue.enter_context(_queue(path).open("a", encoding="utf-8"))
+    with suppress(BlockingIOError):  # somebody else queues already, which is as good
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _nobody_queues(path: Path) -> bool:
+    try:
+        mark = _queue(path).open("r", encoding="utf-8")
+    except FileNotFoundError:
+        return True
+    with mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def _sign(handle: IO[str]) -> None:
+    """Name one of those who share a lock; it is signed often, and only for a message."""
+    if _owner(handle).get("pid") != os.getpid():
+        _write_owner(handle, jvm=None, durable=False)
 
 
 def _owner(handle: IO[str]) -> dict[str, object]:
@@ -120,7 +164,7 @@ def _owner_text(handle: IO[str]) -> str:
     return f"process {owner.get('pid', '?')} on {owner.get('host', 'this machine')}"
 
 
-def _write_owner(handle: IO[str], *, jvm: tuple[int, float] | None) -> None:
+def _write_owner(handle: IO[str], *, jvm: tuple[int, float] | None, durable: bool = True) -> None:
     me = psutil.Process()
     owner = {
         "host": socket.gethostname(),
@@ -132,7 +176,8 @@ def _write_owner(handle: IO[str], *, jvm: tuple[int, float] | None) -> None:
     handle.truncate()
     handle.write(json.dumps(owner))
     handle.flush()
-    os.fsync(handle.fileno())
+    if durable:
+        os.fsync(handle.fileno())
 
 
 def _wait_for_jvm(handle: IO[str], *, wait_seconds: float) -> None:
@@ -166,6 +211,17 @@ def _lives(pid: int, started: float) -> bool:
 def pipeline_lock(warehouse: str, pipeline: str) -> Path:
     """The lock of one pipeline."""
     return Path(warehouse) / "_deltaworks" / "locks" / f"{pipeline}.lock"
+
+
+def writer_lock(location: str, writer_id: str) -> Path:
+    """The lock of one writer of a table, beside the table's own."""
+    own = table_lock(location)
+    return own.with_name(f"{own.name.removesuffix('.lock')}.{writer_id}.lock")
+
+
+def joining_lock(location: str) -> Path:
+    """The lock of whoever joins a table's files; no writer's can have its name."""
+    return writer_lock(location, "joining.files")
 
 
 def table_lock(location: str) -> Path:

@@ -1,0 +1,153 @@
+"""Data files of our own making, in a table's folder or at an object store's address."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.statistics import MOST_COLUMNS, file_statistics
+from deltaworks.engines.files import fsync_path
+from deltaworks.model.table_ref import is_url
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """A file that is written and not yet part of the table."""
+
+    path: str
+    size_bytes: int
+    rows: int
+    partition: Mapping[str, str | None]
+    modified_ms: int
+    statistics: str
+
+
+class DataFolder:
+    """The place where a table's files are."""
+
+    def __init__(
+        self,
+        location: str,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        most_columns: int = MOST_COLUMNS,
+    ) -> None:
+        self.location = location
+        self._options = dict(storage_options or {})
+        self._most_columns = most_columns
+
+    def write(
+        self, name: str, rows: pa.Table, *, partition: Mapping[str, str | None] | None = None
+    ) -> DataFile:
+        """Write one Parquet file; it is safe on disk when this returns."""
+        statistics = file_statistics(rows, most_columns=self._most_columns)
+        with translated(self.location):
+            with self._files().open_output_stream(name) as handle:
+                _write_parquet(rows, handle)
+                size = int(handle.tell())
+            if not is_url(self.location):
+                fsync_path(f"{self.location}/{name}")
+                fsync_path(self.location)
+        return DataFile(
+            path=name,
+            size_bytes=size,
+            rows=rows.num_rows,
+            partition=dict(partition or {}),
+            modified_ms=int(time.time() * 1000),
+            statistics=statistics,
+        )
+
+    def names(self, prefix: str) -> tuple[str, ...]:
+        """The files right in the folder whose names begin so."""
+        return tuple(sorted(name for name in self._listed("") if name.startswith(prefix)))
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Remove files that no commit names."""
+        with translated(self.location):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    self._files().delete_file(name)
+
+    def committed_names(self) -> frozenset[str]:
+        """Every file that a version still in the log could need."""
+        found: set[str] = set()
+        for name in self._listed("_delta_log"):
+            with translated(self.location):
+                if name.endswith(".json"):
+                    found.update(self._named_by_commit(f"_delta_log/{name}"))
+                elif ".checkpoint" in name and name.endswith(".parquet"):
+                    found.update(self._named_by_checkpoint(f"_delta_log/{name}"))
+        return frozenset(found)
+
+    def commit_infos(self, first: int, last: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What commits say about themselves, oldest first; those that are gone are left out."""
+        for version in range(first, last + 1):
+            with translated(self.location), suppress(FileNotFoundError):
+                for line in self._lines(f"_delta_log/{version:020d}.json"):
+                    if line.startswith('{"commitInfo"'):
+                        yield version, dict(json.loads(line)["commitInfo"])
+
+    def _lines(self, path: str) -> list[str]:
+        with self._files().open_input_stream(path) as handle:
+            return str(handle.read().decode("utf-8")).splitlines()
+
+    def _named_by_commit(self, path: str) -> Iterator[str]:
+        for line in self._lines(path):
+            action = json.loads(line)
+            for kind in ("add", "remove"):
+                if kind in action:
+                    yield unquote(action[kind]["path"])
+
+    def _named_by_checkpoint(self, path: str) -> Iterator[str]:
+        import pyarrow.parquet as pq
+
+        with self._files().open_input_file(path) as handle:
+            rows = pq.ParquetFile(handle).read(columns=["add.path", "remove.path"])
+        for kind in rows.column_names:
+            for action in rows.column(kind).to_pylist():
+                if action is not None and action["path"] is not None:
+                    yield unquote(action["path"])
+
+    def _listed(self, folder: str) -> list[str]:
+        from pyarrow.fs import FileSelector
+
+        with translated(self.location):
+            return [info.base_name for info in self._files().get_file_info(FileSelector(folder))]
+
+    def _files(self) -> Any:
+        from pyarrow.fs import LocalFileSystem, PyFileSystem, SubTreeFileSystem
+
+        if not is_url(self.location):
+            return SubTreeFileSystem(self.location, LocalFileSystem())
+        from deltalake.fs import DeltaStorageHandler
+
+        return PyFileSystem(DeltaStorageHandler(self.location, self._options))
+
+
+def _write_parquet(rows: pa.Table, handle: Any) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(rows, handle, compression="snappy", use_dictionary=_repetitive(rows))
+
+
+def _repetitive(rows: pa.Table) -> list[str]:
+    """Columns of texts that repeat themselves: only there a dictionary pays for itself."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    sample = rows.slice(0, 1000)
+    return [
+        name
+        for name in rows.column_names
+        if kinds.is_string(rows.schema.field(name).type)
+        and pc.count_distinct(sample.column(name)).as_py() <= sample.num_rows // 2
+    ]

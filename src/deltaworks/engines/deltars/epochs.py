@@ -1,0 +1,382 @@
+"""Commits of epochs: files or rows, and the writer's transactions, in one commit each.
+
+The handle is held open, because opening costs more than committing. delta-rs checks little of what
+it is told here, so whoever calls has looked at the transactions of this very handle first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from deltaworks.engines.deltars.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.engine import parse_user_metadata
+from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
+from deltaworks.engines.deltars.log import check_log, file_changes
+from deltaworks.engines.deltars.schemas import as_delta
+from deltaworks.engines.deltars.writable import refuse_properties
+from deltaworks.engines.files import fsync_commit, fsync_path
+from deltaworks.errors import GuardError
+from deltaworks.model.commit import Txn
+from deltaworks.model.schema import Schema
+from deltaworks.model.table_info import CommitRecord
+from deltaworks.model.table_ref import is_url
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+
+_COMMIT_RETRIES = 100
+"""delta-rs tries again at once when another writer was faster; 15 times unless told otherwise."""
+RESTORED = "deltaworks:restored"
+"""A transaction that a restore of ours leaves behind: the version it set the table back from."""
+
+
+@dataclass(frozen=True)
+class TableRestore:
+    """A commit that set the table back, and the version it set it back to, if it tells."""
+
+    version: int
+    to: int | None
+
+
+@dataclass(frozen=True)
+class TablePlace:
+    """Where a table is, and how to get there."""
+
+    location: str
+    storage_options: Mapping[str, str]
+
+    def open(self, version: int | None = None) -> DeltaTable:
+        """The table itself, its log looked at first."""
+        from deltalake import DeltaTable
+
+        check_log(self.location)
+        with translated(self.location):
+            return DeltaTable(self.location, version, storage_options=dict(self.storage_options))
+
+    def create(
+        self,
+        schema: pa.Schema,
+        *,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> DeltaTable:
+        """A new table, without rows."""
+        from deltalake import DeltaTable
+
+        wanted = dict(properties or {})
+        refuse_properties(wanted)
+        known = {name: value for name, value in wanted.items() if name.startswith("delta.")}
+        own = {name: value for name, value in wanted.items() if name not in known}
+        if not is_url(self.location):
+            make_folder(self.location)
+        with translated(self.location):
+            table = DeltaTable.create(
+                self.location,
+                schema=schema,
+                mode="error",
+                partition_by=list(partition_by),
+                configuration=known,
+                storage_options=dict(self.storage_options),
+            )
+            if own:  # of these delta-rs knows nothing, and in `create` it would ask for no feature
+                table.alter.set_table_properties(own, raise_if_not_exists=False)
+                table.update_incremental()
+        for version in range(table.version() + 1):
+            fsync_commit(self.location, version)
+        return table
+
+
+class EpochTable:
+    """One table, held open by one writer."""
+
+    def __init__(self, place: TablePlace, table: DeltaTable) -> None:
+        self.place = place
+        self.table = table
+        self._before = table.version()
+        self._folder = DataFolder(place.location, storage_options=place.storage_options)
+
+    @property
+    def location(self) -> str:
+        """The table's folder or address."""
+        return self.place.location
+
+    @property
+    def table_id(self) -> str:
+        """The id that no other table has."""
+        return str(self.table.metadata().id)
+
+    @property
+    def version(self) -> int:
+        """The version this handle stands at."""
+        return self.table.version()
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that files are divided by."""
+        return tuple(self.table.metadata().partition_columns)
+
+    @property
+    def indexed_columns(self) -> int | None:
+        """How many columns the table wants statistics for, if it says so."""
+        said = self.table.metadata().configuration.get("delta.dataSkippingNumIndexedCols")
+        return None if said is None or int(said) < 0 else int(said)
+
+    def shape(self) -> tuple[object, ...]:
+        """Everything that decides what a writer must do: columns, properties, features."""
+        metadata, protocol = self.table.metadata(), self.table.protocol()
+        features = (protocol.reader_features, protocol.writer_features)
+        versions = (protocol.min_reader_version, protocol.min_writer_version)
+        settings = sorted(metadata.configuration.items())
+        return (self.table.schema().to_json(), settings, metadata.id, versions, str(features))
+
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        import pyarrow as pa
+
+        return pa.schema(self.table.schema().to_arrow())
+
+    def schema(self) -> Schema:
+        """The columns as a value."""
+        return Schema.from_json(self.table.schema().to_json())
+
+    def transaction(self, app_id: str) -> int | None:
+        """The last transaction of a writer, as this handle knows it."""
+        with translated(self.location):
+            return self.table.transaction_version(app_id)
+
+    def refresh(self) -> None:
+        """Learn what others committed."""
+        with translated(self.location):
+            self.table.update_incremental()
+
+    def reopened(self, version: int | None = None) -> EpochTable:
+        """The same table through a fresh handle, which starts from the newest checkpoint."""
+        return EpochTable(self.place, self.place.open(version))
+
+    def restores(self, since: int) -> tuple[TableRestore, ...]:
+        """The commits after a version that set the table back, oldest first."""
+        if self.version <= since:
+            return ()
+        found = list(self._folder.commit_infos(since + 1, self.version))
+        if len(found) < self.version - since and (self.transaction(RESTORED) or -1) > since:
+            raise GuardError(
+                f'"{self.location}" was set back, and its log no longer tells to where',
+                hint="go on under another writer id, from the first epoch the table lacks",
+            )
+        return tuple(
+            TableRestore(version, _restored_to(entry))
+            for version, entry in found
+            if entry.get("operation") == "RESTORE"
+        )
+
+    def epochs(self, *, since: int = -1) -> tuple[CommitRecord, ...]:
+        """The commits after a version that tell an epoch, oldest first, as far as the log goes."""
+        found = []
+        for version, entry in self._folder.commit_infos(since + 1, self.version):
+            note = parse_user_metadata(entry.get("userMetadata"))
+            if "epoch" in note:
+                found.append(
+                    CommitRecord(
+                        version=version,
+                        timestamp_ms=int(entry.get("timestamp") or 0),
+                        operation=str(entry.get("operation") or ""),
+                        user_metadata=note,
+                    )
+                )
+        return tuple(found)
+
+    def append(
+        self, files: Sequence[DataFile], txns: Sequence[Txn], note: Mapping[str, Any]
+    ) -> int:
+        """Make files part of the table; none is fine, then only the transactions are kept."""
+        from deltalake.transaction import AddAction, RemoveAction
+
+        adds: list[AddAction | RemoveAction] = [
+            AddAction(
+                file.path,
+                file.size_bytes,
+                dict(file.partition),
+                file.modified_ms,
+                True,  # noqa: FBT003 - the rows are new
+                file.statistics,
+            )
+            for file in files
+        ]
+        with self._committing():
+            self.table.create_write_transaction(
+                adds,
+                "append",
+                self.table.schema(),
+                partition_by=list(self.partition_columns),
+                commit_properties=_properties(txns, note),
+                post_commithook_properties=_no_hooks(),
+            )
+        return self._landed(note)
+
+    def replace(
+        self, rows: pa.Table, where: str, txns: Sequence[Txn], note: Mapping[str, Any]
+    ) -> int:
+        """Put rows in the place of all that a condition on partitions covers."""
+        from deltalake import write_deltalake
+
+        with self._committing():
+            write_deltalake(
+                self.table,
+                rows,
+                mode="overwrite",
+                predicate=where,
+                commit_properties=_properties(txns, note),
+                post_commithook_properties=_no_hooks(),
+            )
+        return self._landed(note, with_files=True)
+
+    def merge(
+        self, rows: pa.Table, plan: MergePlan, txns: Sequence[Txn], note: Mapping[str, Any]
+    ) -> tuple[int, Mapping[str, int]]:
+        """Update, delete and insert by key; answers the version and what was done."""
+        with self._committing():
+            merger = self.table.merge(
+                rows,
+                plan.on,
+                source_alias="source",
+                target_alias="target",
+                streamed_exec=False,
+                commit_properties=_properties(txns, note),
+                post_commithook_properties=_no_hooks(),
+            )
+            if plan.delete:
+                merger = merger.when_matched_delete(plan.delete)
+            merger = merger.when_matched_update(dict(plan.columns), plan.update)
+            done = merger.when_not_matched_insert(dict(plan.columns), plan.insert).execute()
+        counts = {what: int(done[f"num_target_rows_{what}"]) for what in _COUNTED}
+        if not any(counts.values()):  # delta-rs makes no commit then, and the epoch needs one
+            return self.append((), txns, note), counts
+        return self._landed(note, with_files=True), counts
+
+    def add_columns(self, columns: pa.Schema) -> None:
+        """Give the table more columns; rows that are there have NULL in them."""
+        import pyarrow as pa
+
+        fields = pa.schema([field.with_nullable(True) for field in columns])  # noqa: FBT003
+        with self._committing():
+            self.table.alter.add_columns(
+                as_delta(fields).fields, post_commithook_properties=_no_hooks()
+            )
+        self.refresh()
+        fsync_commit(self.location, self.version)
+
+    def checkpoint(self) -> None:
+        """Fold the log, so that who opens the table has little to read; forget what expired."""
+        with translated(self.location):
+            self.table.create_checkpoint()
+            if not is_url(self.location):
+                log = f"{self.location}/_delta_log"
+                for path in Path(log).glob(f"{self.version:020d}.checkpoint*.parquet"):
+                    fsync_path(str(path))
+                fsync_path(log)
+            settings = self.table.metadata().configuration
+            if settings.get("delta.enableExpiredLogCleanup") != "false":
+                self.table.cleanup_metadata()
+
+    def compact(self, note: Mapping[str, Any]) -> int:
+        """Join small files; answers how many went. Rows and transactions stay as they are."""
+        with self._committing():
+            done = self.table.optimize.compact(
+                max_concurrent_tasks=1,
+                commit_properties=_properties((), note),
+                post_commithook_properties=_no_hooks(),
+            )
+        removed = int(done["numFilesRemoved"])
+        if removed:
+            self._landed(note, with_files=True)
+        return removed
+
+    def small_files(self, size_bytes: int) -> int:
+        """How many files are smaller than that."""
+        return sum(size < size_bytes for size in self._adds("size_bytes"))
+
+    def files(self) -> frozenset[str]:
+        """The files that the table's rows are in now."""
+        return frozenset(unquote(path) for path in self._adds("path"))
+
+    def _adds(self, column: str) -> list[Any]:
+        import pyarrow as pa
+
+        with translated(self.location):
+            found: list[Any] = pa.table(self.table.get_add_actions()).column(column).to_pylist()
+            return found
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        self._before = self.version
+        refuse_full_disk(self.location)
+        with translated(self.location):
+            yield
+
+    def _landed(self, note: Mapping[str, Any], *, with_files: bool = False) -> int:
+        """The version a commit became, once it is safe on disk."""
+        self.refresh()
+        version = self._version_with(note)
+        if is_url(self.location):
+            return version
+        if with_files:
+            added, _ = file_changes(self.location, version)
+            paths = [Path(self.location, unquote(name)) for name in added]
+            for place in (*paths, *{path.parent for path in paths}):
+                fsync_path(str(place))
+        fsync_commit(self.location, version)
+        return version
+
+    def _version_with(self, note: Mapping[str, Any]) -> int:
+        """Where a commit with this note is: others may have committed since."""
+        if self.version == self._before + 1:
+            return self.version
+        return next(
+            version
+            for version, entry in self._folder.commit_infos(self._before + 1, self.version)
+            if parse_user_metadata(entry.get("userMetadata")) == note
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergePlan:
+    """A MERGE in parts: what matches, and the conditions under which something happens."""
+
+    on: str
+    columns: Mapping[str, str]
+    update: str | None
+    insert: str | None
+    delete: str = ""
+
+
+_COUNTED = ("inserted", "updated", "deleted")
+
+
+def _restored_to(entry: Mapping[str, Any]) -> int | None:
+    said = (entry.get("operationParameters") or {}).get("version")
+    return None if said in (None, "null") else int(said)
+
+
+def _properties(txns: Sequence[Txn], note: Mapping[str, Any]) -> CommitProperties:
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        app_transactions=[Transaction(txn.app_id, txn.version) for txn in txns],
+        max_commit_retries=_COMMIT_RETRIES,
+        custom_metadata={"userMetadata": json.dumps(dict(note))},
+    )
+
+
+def _no_hooks() -> PostCommitHookProperties:
+    """Checkpoints are made beside the stream, so that no epoch waits for one."""
+    from deltalake import PostCommitHookProperties
+
+    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

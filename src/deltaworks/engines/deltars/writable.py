@@ -1,0 +1,87 @@
+"""Tables that delta-rs can write without doing harm, and settings that would lock it out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.errors import UnsupportedOperation
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_FEATURES = frozenset({"appendOnly", "invariants", "changeDataFeed", "timestampNtz"})
+_MAY_BE_SET = frozenset(
+    {
+        "delta.appendOnly",
+        "delta.checkpointInterval",
+        "delta.dataSkippingNumIndexedCols",
+        "delta.deletedFileRetentionDuration",
+        "delta.enableChangeDataFeed",
+        "delta.enableExpiredLogCleanup",
+        "delta.logRetentionDuration",
+        "delta.targetFileSize",
+    }
+)
+_RULES = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
+_FORGETS = "delta.setTransactionRetentionDuration"
+_SPARK = "load it with a pipeline: Spark can write such a table"
+PARTITION_TYPES = frozenset({"string", "byte", "short", "integer", "long", "date", "boolean"})
+
+
+def refuse_properties(properties: Mapping[str, str]) -> None:
+    """Refuse what would make a table that delta-rs can no longer write, or that forgets epochs."""
+    for name in properties:
+        if name == _FORGETS:
+            raise UnsupportedOperation(
+                f'"{name}" would make the table forget which epochs it has',
+                hint="leave it out",
+            )
+        if name.startswith("delta.") and name not in _MAY_BE_SET:
+            raise UnsupportedOperation(
+                f'"{name}" would keep delta-rs from writing the table',
+                hint=f"leave it out, or {_SPARK}",
+            )
+
+
+def refuse_unwritable(table: DeltaTable, *, label: str, only_adds: bool) -> None:
+    """Refuse a table with anything that delta-rs would damage or pass over."""
+    for what in _obstacles(table):
+        raise UnsupportedOperation(
+            f'"{label}" has {what}, which the epoch sink cannot keep', hint=_SPARK
+        )
+    if not only_adds and table.metadata().configuration.get("delta.appendOnly") == "true":
+        raise UnsupportedOperation(
+            f'"{label}" is append-only', hint='use mode "append", or set delta.appendOnly to false'
+        )
+
+
+def _obstacles(table: DeltaTable) -> Iterator[str]:
+    protocol, settings = table.protocol(), table.metadata().configuration
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    for feature in sorted(features - _FEATURES - {"checkConstraints", "generatedColumns"}):
+        yield f"the feature {feature}"
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        yield "column mapping"
+    if _FORGETS in settings:
+        yield f"the property {_FORGETS}"
+    for name in settings:
+        if name.startswith("delta.constraints."):
+            yield f"the constraint {name.removeprefix('delta.constraints.')}"
+    document = json.loads(table.schema().to_json())
+    yield from _rules(document)
+    partitions = table.metadata().partition_columns
+    for field in document["fields"]:
+        if field["name"] in partitions and field["type"] not in PARTITION_TYPES:
+            yield f'the partition column "{field["name"]}" of type {field["type"]}'
+
+
+def _rules(document: Mapping[str, Any]) -> Iterator[str]:
+    """Rules of columns, which nobody would check."""
+    for field in document["fields"]:
+        for rule in _RULES:
+            if rule in field["metadata"]:
+                yield f'a rule for column "{field["name"]}" ({rule})'
+        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
+            yield from _rules(field["type"])

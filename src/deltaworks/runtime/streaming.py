@@ -1,0 +1,175 @@
+"""A pipeline file as a stream: the files of a folder, in order, become epochs of its table.
+
+Which files an epoch has is written down before it is committed, so that whoever starts again knows
+what the epochs in the table have read. Numbers that are not in the table may be planned anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.parquet_rows import parquet_batches, parquet_schema
+from deltaworks.errors import GuardError, UnsupportedOperation
+from deltaworks.model.batch import FileStamp
+from deltaworks.model.epochs import EpochCommit
+from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.pipeline.stages import Plan
+from deltaworks.runtime.workplace import Workplace
+from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
+from deltaworks.streams.sink import EpochSink
+
+_COLUMNS = (
+    ("writer", "text"),
+    ("epoch", "number"),
+    ("at", "time"),
+    ("files", "text"),
+)
+_SOURCE_WORDS = {"type", "path", "incremental"}
+_SINK_WORDS = {"type", "table", "path", "mode", "merge_keys", "partition_by", "properties"}
+_MODES = ("append", "upsert")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamResult:
+    """What a stream did until there were no more files."""
+
+    pipeline: str
+    table: str
+    commits: tuple[EpochCommit, ...]
+    files: int
+    last_epoch: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain document for programs."""
+        return {
+            "pipeline": self.pipeline,
+            "table": self.table,
+            "epochs": [{"epoch": done.epoch, "version": done.version} for done in self.commits],
+            "rows": sum(done.rows for done in self.commits),
+            "files": self.files,
+            "last_epoch": self.last_epoch,
+        }
+
+
+def stream_plan(
+    plan: Plan, place: Workplace, *, writer_id: str, files_per_epoch: int
+) -> StreamResult:
+    """Stream every file that is new; each lands once, whatever is killed in between."""
+    refuse_unstreamable(plan)
+    (source,), (load,) = plan.sources, plan.loads
+    ref = load.plugin.target(place.site)
+    words = load.plugin.document()
+    found = sorted(
+        source.plugin.bounds(place.site, None).files, key=lambda s: (s.modified_ns, s.path)
+    )
+    options = StreamOptions(
+        writer_id=writer_id,
+        mode=words.get("mode", "append"),
+        keys=words.get("merge_keys", ()),
+        lock_wait_seconds=place.config.locks.wait_seconds,
+    )
+    new = NewTable(
+        schema=parquet_schema(found[0].path),
+        partition_by=words.get("partition_by", ()),
+        properties=words.get("properties", {}),
+    )
+    ledger = place.ledger_id()
+    with open_stream(ref, options, new_table=new, ledger=ledger, tell=place.bus.tell) as sink:
+        book = _Book.open(place, sink)
+        waiting = book.unread(found)
+        commits = tuple(_epochs(sink, book, waiting, files_per_epoch, place.clock.now))
+        return StreamResult(
+            pipeline=plan.pipeline.name,
+            table=ref.label,
+            commits=commits,
+            files=len(waiting),
+            last_epoch=sink.last_committed_epoch,
+        )
+
+
+def _epochs(
+    sink: EpochSink[Any],
+    book: _Book,
+    waiting: Sequence[FileStamp],
+    files_per_epoch: int,
+    now: Callable[[], Any],
+) -> Iterator[EpochCommit]:
+    for start in range(0, len(waiting), files_per_epoch):
+        files = waiting[start : start + files_per_epoch]
+        last = sink.last_committed_epoch
+        epoch = 1 if last is None else last + 1
+        book.plan(epoch, files, now())
+        for file in files:
+            for batch in parquet_batches(file.path):
+                sink.write(batch)
+        yield sink.commit_epoch(epoch)
+
+
+@dataclass(frozen=True)
+class _Book:
+    """Which files the epochs of a writer have read."""
+
+    table: EventTable
+    writer: str
+    last: int | None
+
+    @staticmethod
+    def open(place: Workplace, sink: EpochSink[Any]) -> _Book:
+        location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
+        table = EventTable(location, event_schema(_COLUMNS))
+        return _Book(table, sink.writer.name, sink.last_committed_epoch)
+
+    def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> None:
+        """Write down what an epoch reads; the table does not have it yet."""
+        listed = [[file.path, file.size_bytes, file.modified_ns] for file in files]
+        row = {"writer": self.writer, "epoch": epoch, "at": at, "files": json.dumps(listed)}
+        self.table.append(row)
+        self.table.compact()
+
+    def unread(self, found: Sequence[FileStamp]) -> list[FileStamp]:
+        """The files that no epoch of the table has; one that changed since is refused."""
+        read = self._read()
+        for file in found:
+            if read.get(file.path, file) != file:
+                raise GuardError(
+                    f'file "{file.path}" has changed since the stream read it',
+                    hint="put new rows into a file of their own",
+                )
+        return [file for file in found if file.path not in read]
+
+    def _read(self) -> dict[str, FileStamp]:
+        if self.last is None or not self.table.exists():
+            return {}
+        planned: dict[int, tuple[Any, str]] = {}
+        for row in self.table.read(writer=self.writer):  # what was planned last is what landed
+            epoch = int(row["epoch"])
+            if epoch <= self.last and (epoch not in planned or row["at"] >= planned[epoch][0]):
+                planned[epoch] = (row["at"], row["files"])
+        stamps = [FileStamp(*one) for _, text in planned.values() for one in json.loads(text)]
+        return {stamp.path: stamp for stamp in stamps}
+
+
+def refuse_unstreamable(plan: Plan) -> None:
+    """A stream has no Spark: it reads Parquet and writes a Delta table, with nothing between."""
+    hint = "use `deltaworks run`, which has Spark"
+    if len(plan.sources) != 1 or len(plan.loads) != 1:
+        raise UnsupportedOperation("a stream has one source and one table", hint=hint)
+    if len(plan.stages) != len(plan.sources) + len(plan.loads):
+        raise UnsupportedOperation("a stream has no transforms and no checks", hint=hint)
+    (source,), (load,) = plan.sources, plan.loads
+    if source.plugin.plugin_type() != "parquet" or load.plugin.plugin_type() != "delta":
+        raise UnsupportedOperation(
+            f"a stream reads Parquet files into a Delta table, "
+            f"not {source.plugin.plugin_type()} into {load.plugin.plugin_type()}",
+            hint=hint,
+        )
+    words = load.plugin.document()
+    unknown = {*source.plugin.document()} - _SOURCE_WORDS | {*words} - _SINK_WORDS
+    if unknown:
+        raise UnsupportedOperation(f'a stream does not know "{min(unknown)}"', hint=hint)
+    if words.get("mode", "append") not in _MODES:
+        raise UnsupportedOperation(f'a stream has no mode "{words["mode"]}"', hint=hint)

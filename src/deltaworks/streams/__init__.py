@@ -1,0 +1,1 @@
+"""Streams into Delta tables: numbered epochs, each landing once, without a JVM."""

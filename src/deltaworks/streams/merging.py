@@ -1,0 +1,94 @@
+"""Epochs that change rows by key: an upsert, or a changelog whose deletes take rows away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.engines.deltars.epochs import EpochTable, MergePlan
+from deltaworks.model.commit import Txn
+from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest, refuse_null_keys
+from deltaworks.streams.landing import Landed, Spool, quoted
+from deltaworks.streams.rows import Fitting
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class MergeLanding:
+    """One MERGE for each epoch, with the newest row of each key."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        fitting: Fitting,
+        keys: Sequence[str],
+        *,
+        sequence_by: str = "",
+        op_column: str = "",
+        changelog: bool = False,
+    ) -> None:
+        self._spool = spool
+        self._fitting = fitting
+        self._keys = tuple(keys)
+        self._sequence_by = sequence_by
+        self._op_column = op_column
+        self._changelog = changelog
+        self.store = spool.store
+        self.discard = self.finish = spool.discard
+        self.close = spool.close
+
+    def accept(self, rows: pa.Table) -> pa.Table:
+        extra: dict[str, Any] = {}
+        if self._changelog:
+            rows = changes(rows, op_column=self._op_column, sequence_by=self._sequence_by)
+            extra = {name: rows.column(name) for name in (GONE, SEQUENCE) if _has(rows, name)}
+            rows = rows.drop_columns(list(extra))
+        fitted = self._fitting.fit(rows)
+        refuse_null_keys(fitted, self._keys)
+        for name, column in extra.items():
+            fitted = fitted.append_column(name, column)
+        return fitted
+
+    def land(
+        self,
+        table: EpochTable,
+        stored: Sequence[Path],
+        txns: Sequence[Txn],
+        note: Mapping[str, Any],
+    ) -> Landed:
+        rows = self._spool.read(stored)
+        if rows is None:
+            return Landed(version=table.append((), txns, note))
+        sequence = SEQUENCE if _has(rows, SEQUENCE) else self._sequence_by
+        rows = newest(rows, self._keys, sequence=sequence)
+        version, counts = table.merge(rows, self._plan(rows), txns, note)
+        return Landed(version=version, updated=counts["updated"], deleted=counts["deleted"])
+
+    def _plan(self, rows: pa.Table) -> MergePlan:
+        columns = {quoted(name): f"source.{quoted(name)}" for name in self._fitting.schema.names}
+        later = self._later()
+        stays = f"source.{quoted(GONE)} = false" if self._changelog else ""
+        return MergePlan(
+            on=" AND ".join(f"target.{quoted(k)} = source.{quoted(k)}" for k in self._keys),
+            columns=columns,
+            update=_all(stays, later),
+            insert=_all(stays),
+            delete=_all(f"source.{quoted(GONE)} = true", later) or "" if self._changelog else "",
+        )
+
+    def _later(self) -> str:
+        """Whether a row comes after the one it meets, where the table keeps that."""
+        if self._sequence_by not in self._fitting.schema.names:
+            return ""
+        name = quoted(self._sequence_by)
+        return f"(target.{name} IS NULL OR source.{name} >= target.{name})"
+
+
+def _all(*conditions: str) -> str | None:
+    return " AND ".join(one for one in conditions if one) or None
+
+
+def _has(rows: pa.Table, name: str) -> bool:
+    return name in rows.column_names

@@ -1,0 +1,274 @@
+"""Opens a stream: the table, made if it is not there, the writer's lock, what a crash left."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from deltaworks.engines.deltars.data_files import DataFolder
+from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
+from deltaworks.engines.deltars.statistics import MOST_COLUMNS
+from deltaworks.engines.deltars.writable import refuse_unwritable
+from deltaworks.engines.lock import joining_lock, locked, table_lock, writer_lock
+from deltaworks.errors import ConfigError, TableNotFound
+from deltaworks.model.epochs import Limits
+from deltaworks.model.events import Event, Warned
+from deltaworks.model.table_ref import TableRef, absolute, is_url
+from deltaworks.streams.identity import Writer, position_of, refuse_writer_id, transactions
+from deltaworks.streams.landing import AppendLanding, Landing, ReplaceLanding, Spool
+from deltaworks.streams.merging import MergeLanding
+from deltaworks.streams.rows import Fitting
+from deltaworks.streams.sink import EpochSink
+from deltaworks.streams.upkeep import Upkeep, UpkeepPlan
+from deltaworks.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Mode = Literal["append", "overwrite_partitions", "upsert", "changelog"]
+Evolution = Literal["refuse", "add_columns"]
+MODES: tuple[Mode, ...] = ("append", "overwrite_partitions", "upsert", "changelog")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTable:
+    """The table to make when there is none."""
+
+    schema: pa.Schema | None = None
+    partition_by: Sequence[str] = ()
+    properties: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions:
+    """How a stream is written."""
+
+    writer_id: str
+    mode: Mode = "append"
+    keys: Sequence[str] = ()
+    sequence_by: str = ""
+    op_column: str = ""
+    allow_gaps: bool = False
+    evolution: Evolution = "refuse"
+    limits: Limits = field(default_factory=Limits)
+    upkeep: UpkeepPlan = field(default_factory=UpkeepPlan)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    lock_wait_seconds: float = 30.0
+
+
+class StreamWords(TypedDict, total=False):
+    """The same, as keywords of a call."""
+
+    mode: Mode
+    keys: Sequence[str]
+    sequence_by: str
+    op_column: str
+    allow_gaps: bool
+    evolution: Evolution
+    limits: Limits
+    upkeep: UpkeepPlan
+    storage_options: Mapping[str, str]
+    lock_wait_seconds: float
+
+
+def stream_into(
+    path: str, *, writer_id: str, new_table: NewTable | None = None, **options: Unpack[StreamWords]
+) -> EpochSink[Any]:
+    """A sink for the table at a path or address, without a project."""
+    location = absolute(path, root=Path.cwd())
+    wanted = StreamOptions(writer_id=writer_id, **options)
+    return open_stream(TableRef(location, location), wanted, new_table=new_table)
+
+
+def open_stream(
+    ref: TableRef,
+    options: StreamOptions,
+    *,
+    new_table: NewTable | None = None,
+    ledger: str = "",
+    tell: Callable[[Event], None] = lambda _: None,
+) -> EpochSink[Any]:
+    """A sink for one table; closing it lets the writer's name go."""
+    refuse_writer_id(options.writer_id)
+    _refuse_options(options)
+    place = TablePlace(ref.location, dict(options.storage_options))
+    locks = _Locks(ref.location, options)
+    with ExitStack() as stack:
+        stack.enter_context(locks.own())
+        table = EpochTable(place, _opened(place, ref, new_table or NewTable(), locks))
+        refuse_unwritable(table.table, label=ref.label, only_adds=options.mode == "append")
+        writer = Writer(
+            ledger=ledger,
+            stream=ref.label,
+            table_id=table.table_id,
+            writer_id=options.writer_id,
+        )
+        _clean(table, writer, DataFolder(place.location, storage_options=place.storage_options))
+        fitting = _fitting(table, options, ref.label)
+        sink: EpochSink[Any] = EpochSink(
+            table=table,
+            writer=writer,
+            position=position_of(writer, table),
+            landing=_landing(table, writer, options, fitting),
+            limits=options.limits,
+            upkeep=_upkeep(table, options, locks, ref.label, tell),
+            shared_lock=locks.shared,
+            allow_gaps=options.allow_gaps,
+            tell=tell,
+            on_close=stack.pop_all().close,
+        )
+    if options.evolution == "add_columns":
+        fitting.grow = sink.grow
+    return sink
+
+
+class _Locks:
+    """The table's lock, shared for a commit, and the writer's own; none on an object store."""
+
+    def __init__(self, location: str, options: StreamOptions) -> None:
+        self._location = location
+        self._writer_id = options.writer_id
+        self._wait_seconds = options.lock_wait_seconds
+
+    def own(self) -> AbstractContextManager[object]:
+        """Nobody else writes under this name meanwhile."""
+        return self._held(writer_lock(self._location, self._writer_id), wait_seconds=0)
+
+    def shared(self) -> AbstractContextManager[object]:
+        """Nobody writes the table with Spark meanwhile; others like us may."""
+        path = table_lock(self._location)
+        return self._held(path, wait_seconds=self._wait_seconds, shared=True)
+
+    def joining(self) -> AbstractContextManager[object]:
+        """Nobody else joins files of the table meanwhile; whoever would have to wait does not."""
+        return self._held(joining_lock(self._location), wait_seconds=0)
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Nobody else makes the table meanwhile."""
+        return self._held(table_lock(self._location), wait_seconds=self._wait_seconds)
+
+    def _held(
+        self, path: Path, *, wait_seconds: float, shared: bool = False
+    ) -> AbstractContextManager[object]:
+        if is_url(self._location):
+            return nullcontext()
+        return locked([path], wait_seconds=wait_seconds, notify=_silent, shared=shared)
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def _refuse_options(options: StreamOptions) -> None:
+    if options.mode not in MODES:
+        raise ConfigError(
+            f'there is no mode "{options.mode}"', hint=f"there are {', '.join(MODES)}"
+        )
+    by_key = options.mode in ("upsert", "changelog")
+    if by_key and not options.keys:
+        raise ConfigError(f'mode "{options.mode}" needs keys', hint='name them: keys=["id"]')
+    if options.keys and not by_key:
+        raise ConfigError(f'mode "{options.mode}" has no keys', hint='use mode="upsert"')
+    if options.op_column and options.mode != "changelog":
+        raise ConfigError("op_column is for changelogs", hint='use mode="changelog"')
+
+
+def _opened(place: TablePlace, ref: TableRef, new: NewTable, locks: _Locks) -> Any:
+    try:
+        return place.open()
+    except TableNotFound:
+        if new.schema is None:
+            raise TableNotFound(
+                f'"{ref.label}" is not a Delta table',
+                hint="give a schema, and it is made; looked in " + ref.location,
+            ) from None
+    with locks.alone():
+        try:
+            return place.open()  # somebody else made it meanwhile
+        except TableNotFound:
+            return place.create(
+                new.schema, partition_by=new.partition_by, properties=new.properties
+            )
+
+
+def _prefix(writer: Writer) -> str:
+    return f"stream.{writer.writer_id}."
+
+
+def _clean(table: EpochTable, writer: Writer, folder: DataFolder) -> None:
+    """Remove files that an earlier session of this writer wrote and never committed."""
+    unused = set(folder.names(_prefix(writer))) - table.files()
+    if not unused:
+        return
+    left = sorted(unused - folder.committed_names())
+    if left and is_url(table.location):  # no lock there: a session that lives on must not use them
+        at = position_of(writer, table)
+        fence = transactions(writer, at, at.epoch or 0, seen=table.version)[1:]
+        note = {"stream": writer.stream, "writer": writer.writer_id, "fence": secrets.token_hex(4)}
+        table.append((), fence, note)
+        left = sorted(set(left) - folder.committed_names())
+    folder.delete(left)
+
+
+def _fitting(table: EpochTable, options: StreamOptions, label: str) -> Fitting:
+    deletes = options.mode == "changelog"  # of which only the keys need to be there
+    fitting = Fitting(table.arrow_schema(), table.schema(), label=label, allow_null=deletes)
+    _refuse_columns(fitting, options, label)
+    return fitting
+
+
+def _landing(
+    table: EpochTable, writer: Writer, options: StreamOptions, fitting: Fitting
+) -> Landing[Any]:
+    if options.mode == "append":
+        indexed = table.indexed_columns
+        folder = DataFolder(
+            table.location,
+            storage_options=table.place.storage_options,
+            most_columns=MOST_COLUMNS if indexed is None else indexed,
+        )
+        prefix = f"{_prefix(writer)}{secrets.token_hex(8)}."
+        return AppendLanding(folder, fitting, table.partition_columns, prefix)
+    spool = Spool(hashlib.sha256(writer.name.encode()).hexdigest()[:20])
+    if options.mode == "overwrite_partitions":
+        return ReplaceLanding(spool, fitting, table.partition_columns)
+    return MergeLanding(
+        spool,
+        fitting,
+        options.keys,
+        sequence_by=options.sequence_by,
+        op_column=options.op_column,
+        changelog=options.mode == "changelog",
+    )
+
+
+def _refuse_columns(fitting: Fitting, options: StreamOptions, label: str) -> None:
+    """Columns that the options name must be there."""
+    names = fitting.schema.names
+    wanted = [*options.keys]
+    if options.mode == "upsert" and options.sequence_by:
+        wanted.append(options.sequence_by)
+    for name in wanted:
+        if name not in names:
+            hint = did_you_mean(name, names) or f"it has {', '.join(names)}"
+            raise ConfigError(f'"{label}" has no column "{name}"', hint=hint)
+
+
+def _upkeep(
+    table: EpochTable,
+    options: StreamOptions,
+    locks: _Locks,
+    label: str,
+    tell: Callable[[Event], None],
+) -> Upkeep:
+    def warn(message: str) -> None:
+        tell(Warned(run_id=options.writer_id, pipeline=label, message=message))
+
+    return Upkeep(
+        table, options.upkeep, shared_lock=locks.shared, joining_lock=locks.joining, warn=warn
+    )

@@ -1,0 +1,28 @@
+"""A stream killed with SIGKILL and started again three epochs back (S3); the whole is in prove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.streaming import held, model, stream
+
+
+@pytest.mark.parametrize(
+    ("mode", "point"),
+    [
+        ("append", "committed"),
+        ("append", "flushed"),
+        ("overwrite_partitions", "committed"),
+        ("upsert", "durable"),
+        ("changelog", "committing"),
+    ],
+)
+def test_a_killed_stream_ends_where_an_undisturbed_one_would(
+    tmp_path: Path, mode: str, point: str
+) -> None:
+    assert stream(tmp_path, mode, point, 5, 8) < 0
+    assert held(tmp_path) in (model(mode, 4), model(mode, 5))
+    assert stream(tmp_path, mode, "", 0, 8) == 0
+    assert held(tmp_path) == model(mode, 8)

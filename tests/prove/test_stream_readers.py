@@ -1,0 +1,71 @@
+"""Four streams on one table, read by Spark and by delta-rs throughout: no wrong read (S3, S10)."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from deltaworks.streams.opening import NewTable, stream_into
+from deltaworks.streams.upkeep import UpkeepPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.timeout(0)]
+SCHEMA = pa.schema([("writer", pa.int64()), ("epoch", pa.int64()), ("i", pa.int64())])
+WRITERS, EPOCHS, ROWS = 4, 150, 3
+
+
+def write(place: str, writer: int) -> None:
+    upkeep = UpkeepPlan(checkpoint_every=15, compact_files=20)
+    with stream_into(place, writer_id=f"w{writer}", upkeep=upkeep) as sink:
+        for epoch in range(1, EPOCHS + 1):
+            for i in range(ROWS):
+                sink.write(pa.table({"writer": [writer], "epoch": [epoch], "i": [i]}))
+            sink.commit_epoch(epoch)
+
+
+def refuse_halves(rows: Iterable[tuple[int, int]]) -> int:
+    """Of every writer there must be the epochs up to some number, each with all of its rows."""
+    found = Counter(rows)
+    for writer in range(WRITERS):
+        epochs = sorted(epoch for one, epoch in found if one == writer)
+        assert epochs == list(range(1, len(epochs) + 1))
+    assert set(found.values()) <= {ROWS}
+    return sum(found.values())
+
+
+def test_readers_see_whole_epochs_only(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    stream_into(place, writer_id="maker", new_table=NewTable(schema=SCHEMA)).close()
+
+    def by_spark() -> Iterable[tuple[int, int]]:
+        frame = spark.read.format("delta").load(place).select("writer", "epoch")
+        return [(row.writer, row.epoch) for row in frame.collect()]
+
+    def by_delta_rs() -> Iterable[tuple[int, int]]:
+        rows = DeltaTable(place).to_pyarrow_table(columns=["writer", "epoch"]).to_pylist()
+        return [(row["writer"], row["epoch"]) for row in rows]
+
+    threads = [threading.Thread(target=write, args=(place, n)) for n in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    seen: dict[str, list[int]] = {"spark": [], "delta_rs": []}
+    readers: dict[str, Callable[[], Iterable[tuple[int, int]]]] = {
+        "spark": by_spark,
+        "delta_rs": by_delta_rs,
+    }
+    while any(thread.is_alive() for thread in threads):
+        for name, read in readers.items():
+            seen[name].append(refuse_halves(read()))
+    for name, read in readers.items():
+        assert refuse_halves(read()) == WRITERS * EPOCHS * ROWS
+        assert seen[name] == sorted(seen[name])  # what was seen once is never gone
+        assert len(set(seen[name])) > 2

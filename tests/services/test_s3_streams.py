@@ -1,0 +1,103 @@
+"""Streams into tables on a real S3 server (S1, S3)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import zlib
+
+import pytest
+
+from deltaworks.errors import DeltaworksError, GuardError, StorageError
+from deltaworks.model.epochs import Limits
+from deltaworks.streams.upkeep import UpkeepPlan
+from tests.services.buckets import Bucket
+from tests.services.s3_server import SECRET_KEY, S3Server
+from tests.streams.tables import batch
+
+
+@pytest.fixture
+def bucket(s3: S3Server, request: pytest.FixtureRequest) -> Bucket:
+    return Bucket(s3, f"{zlib.crc32(request.node.name.encode())}")
+
+
+def test_epochs_land_once_and_are_known_after_a_restart(bucket: Bucket) -> None:
+    with bucket.opened(upkeep=UpkeepPlan(checkpoint_every=3, compact_files=3)) as sink:
+        for n in range(8):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+    with bucket.opened() as sink:
+        assert sink.last_committed_epoch == 7
+        sink.write(batch(7))
+        assert sink.commit_epoch(7).skipped
+    assert bucket.ids() == list(range(8))
+
+
+def test_keyed_epochs_land_there_too(bucket: Bucket) -> None:
+    with bucket.opened(mode="upsert", keys=["id"]) as sink:
+        for n in range(2):
+            sink.write(batch(1, 2, s=f"epoch {n}"))
+            sink.commit_epoch(n)
+    assert bucket.ids() == [1, 2]
+
+
+def test_four_writers_lose_nothing(bucket: Bucket) -> None:
+    bucket.opened().close()
+
+    def stream(i: int) -> None:
+        with bucket.opened(f"w{i}") as sink:
+            for n in range(5):
+                sink.write(batch(10 * i + n))
+                sink.commit_epoch(n)
+
+    threads = [threading.Thread(target=stream, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bucket.ids() == sorted(10 * i + n for i in range(4) for n in range(5))
+
+
+def test_whoever_takes_a_name_over_cleans_up_and_fences_the_one_before(bucket: Bucket) -> None:
+    with bucket.opened() as sink:
+        sink.write(batch(1))
+        sink.commit_epoch(1)
+    before = bucket.opened()
+    before.write(batch(2))
+    bucket.put("stream.w.0123.0.parquet")
+    bucket.put("stream.other.0123.0.parquet")
+    with bucket.opened() as sink:
+        assert "stream.w.0123.0.parquet" not in bucket.names()
+        assert "stream.other.0123.0.parquet" in bucket.names()
+        with pytest.raises(GuardError, match="another process writes"):
+            before.commit_epoch(2)
+        sink.write(batch(2))
+        sink.commit_epoch(2)
+    before.close()
+    assert bucket.ids() == [1, 2]
+
+
+def test_a_server_that_is_not_there_is_a_short_error_without_the_secret(s3: S3Server) -> None:
+    bucket = Bucket(s3, "away")
+    bucket.options["AWS_ENDPOINT_URL"] = "http://127.0.0.1:9"
+    bucket.options["max_retries"] = "0"
+    with pytest.raises(DeltaworksError) as caught:
+        bucket.opened()
+    assert SECRET_KEY not in str(caught.value)
+
+
+def test_an_outage_is_an_error_after_a_while_and_costs_no_row(bucket: Bucket, s3: S3Server) -> None:
+    short = {"timeout": "500ms", "connect_timeout": "500ms", "max_retries": "0"}
+    bucket.options.update(short, retry_timeout="500ms")
+    with bucket.opened(limits=Limits(retry_seconds=1.2)) as sink:
+        sink.write(batch(1))
+        sink.commit_epoch(1)
+        s3.process.send_signal(signal.SIGSTOP)
+        try:
+            sink.write(batch(2))
+            with pytest.raises(StorageError, match="S3 error"):
+                sink.commit_epoch(2)
+        finally:
+            s3.process.send_signal(signal.SIGCONT)
+        assert sink.commit_epoch(2).rows == 1
+    assert bucket.ids() == [1, 2]
