@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
-    from deltaworks.runtime.runner import NewSinks
+    from deltaworks.runtime.runner import RunWords
     from deltaworks.runtime.streaming import StreamResult
     from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
@@ -197,38 +197,19 @@ class Project:
         target: str | Pipeline,
         *,
         variables: Variables | None = None,
-        batch_id: str | None = None,
-        again: bool = False,
-        full_refresh: bool = False,
-        start: str = "",
-        new_sinks: NewSinks = "ask",
-        timeout: timedelta | None = None,
+        **options: Unpack[RunWords],
     ) -> RunResult:
         """Run a pipeline once; a run that fails is a result with an error."""
         from deltaworks.runtime.runner import RunOptions, run_plan
 
-        plan = self._plan(target, variables)
-        options = RunOptions(
-            batch_id=batch_id,
-            again=again,
-            full_refresh=full_refresh,
-            start=start,
-            new_sinks=new_sinks,
-            timeout=timeout,
-        )
-        return run_plan(plan, self._workplace(), options)
+        return run_plan(self._plan(target, variables), self._workplace(), RunOptions(**options))
 
     def run_all(
         self,
         *targets: str | Pipeline,
         variables: Variables | None = None,
         parallel: int = 1,
-        batch_id: str | None = None,
-        again: bool = False,
-        full_refresh: bool = False,
-        start: str = "",
-        new_sinks: NewSinks = "ask",
-        timeout: timedelta | None = None,
+        **options: Unpack[RunWords],
     ) -> tuple[RunResult, ...]:
         """Run the named pipelines, or all; those that write a table before those that read it.
 
@@ -241,14 +222,7 @@ class Project:
         if parallel < 1:
             raise ConfigError("at least one pipeline must run at a time")
         plans, after = in_order(self._plans(targets, variables), self.site)
-        options = RunOptions(
-            batch_id=batch_id,
-            again=again,
-            full_refresh=full_refresh,
-            start=start,
-            new_sinks=new_sinks,
-            timeout=timeout,
-        )
+        wanted = RunOptions(**options)
 
         def job(plan: Plan) -> Job:
             place = self._workplace()
@@ -257,7 +231,7 @@ class Project:
                 name=plan.pipeline.name,
                 after=after[plan.pipeline.name],
                 places=frozenset(written),
-                do=lambda: run_plan(plan, place, options),
+                do=lambda: run_plan(plan, place, wanted),
                 halt=place.halt,
             )
 

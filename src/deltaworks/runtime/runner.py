@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, TypedDict
 
 from deltaworks.engines.lock import LockSet, locked, pipeline_lock, table_lock
 from deltaworks.errors import (
@@ -71,6 +71,17 @@ class RunOptions:
     """Commit what this run had to park, and do nothing else."""
     timeout: timedelta | None = None
     """Stop the run when it takes longer."""
+
+
+class RunWords(TypedDict, total=False):
+    """What a caller may say of a run in Python, as keywords; see `RunOptions`."""
+
+    batch_id: str | None
+    again: bool
+    full_refresh: bool
+    start: str
+    new_sinks: NewSinks
+    timeout: timedelta | None
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
