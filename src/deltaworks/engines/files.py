@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from deltaworks.engines.folder_manifest import is_landed, landed_batches
 from deltaworks.errors import DeltaworksError, InputError, StorageError, UnsupportedOperation
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.model.table_ref import is_url
@@ -24,10 +25,25 @@ def file_bounds(pattern: str, *, written: str) -> Bounds:
             hint="copy the files to a local folder",
         )
     try:
-        stamps = tuple(sorted(_stamp(path) for path in _files(pattern, written)))
+        stamps = tuple(sorted(_stamp(path) for path in _landed_files(pattern, written)))
     except OSError as problem:
         raise StorageError(f'"{written}" cannot be read: {problem.strerror}') from problem
     return Bounds(kind=FILES, identity=pattern, files=stamps)
+
+
+def _landed_files(pattern: str, written: str) -> list[str]:
+    """All files but those of a batch that another pipeline is just moving in."""
+    found = _files(pattern, written)
+    landed = landed_batches(found)
+    if landed:
+        found = _files(pattern, written)  # anew, once the manifests are read: batches are whole
+    kept = [path for path in found if is_landed(path, landed)]
+    if not kept:
+        raise InputError(
+            f'"{written}" holds only files of a batch that is not finished',
+            hint="run the pipeline that writes them, and then this one again",
+        )
+    return kept
 
 
 def _files(pattern: str, written: str) -> list[str]:

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from deltaworks.engines.folder_manifest import (
+    MANIFEST,
+    batch_mark,
+    batch_of,
+    read_manifest,
+    short_name,
+)
 from deltaworks.engines.spark.measure import RowCounter
 from deltaworks.errors import InputError, StorageError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, Txn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MANIFEST = "_deltaworks.json"
 
 
 class FolderWriter:
@@ -94,11 +98,7 @@ class FolderWriter:
         return self._old if self._old.exists() and not self.folder.exists() else self.folder
 
     def _manifest(self) -> dict[str, Any]:
-        path = self._standing() / MANIFEST
-        if not path.exists():
-            return {"id": "", "writers": {}}
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return document
+        return read_manifest(self._standing())
 
     def _refuse_foreign(self, *, replace: bool) -> None:
         """A file, or a folder that we did not make, is never replaced: it may be anybody's."""
@@ -147,9 +147,11 @@ class FolderWriter:
             self._old.rename(self.folder)
 
     def _move_in(self, staging: Path, txn: Txn, document: dict[str, Any], *, landed: int) -> None:
-        mark = f"batch{txn.version:08d}-{_short(txn.app_id)}-"
+        mark = batch_mark(txn.version, txn.app_id)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for leftover in _after(landed, self.folder, _short(txn.app_id)):
+        if not (self.folder / MANIFEST).exists():  # before the first file, or it would count
+            _write_json(self.folder / MANIFEST, {**document, "writers": {}})
+        for leftover in _after(landed, self.folder, short_name(txn.app_id)):
             leftover.unlink()
         for path in _data_files(staging):
             target = self.folder / path.relative_to(staging).parent / f"{mark}{path.name}"
@@ -158,17 +160,10 @@ class FolderWriter:
         _write_json(self.folder / MANIFEST, document)
 
 
-def _short(app_id: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(app_id.encode()).hexdigest()[:8]
-
-
 def _after(landed: int, folder: Path, writer: str) -> list[Path]:
     """Files of a writer's batches after the last one that landed: moved in, never finished."""
-    name = re.compile(rf"batch(\d+)-{writer}-.*")
-    files = [(path, name.fullmatch(path.name)) for path in folder.rglob(f"batch*-{writer}-*")]
-    return [path for path, match in files if match is not None and int(match[1]) > landed]
+    files = [(path, batch_of(path.name)) for path in folder.rglob(f"batch*-{writer}-*")]
+    return [path for path, told in files if told and told[0] == writer and told[1] > landed]
 
 
 def _data_files(folder: Path) -> Iterator[Path]:
