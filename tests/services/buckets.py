@@ -1,4 +1,4 @@
-"""Tables of streams in buckets of their own."""
+"""Tables of streams on the S3 server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.streams.tables import QUICK, SCHEMA
 
 
 class Bucket:
-    """A table in a bucket of its own."""
+    """A table in a corner of one bucket: the server has room for a few buckets only."""
 
     def __init__(self, server: S3Server, name: str) -> None:
         self._server = server
-        self.name = f"streams-{name}"
+        self.name = f"streams/{name}"
         self.location = f"s3://{self.name}/t"
-        server.files().create_dir(self.name)
+        server.files().create_dir("streams")
         self.options = {
             "AWS_ENDPOINT_URL": server.endpoint,
             "AWS_ALLOW_HTTP": "true",

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deltaworks.engines.deltars.statistics import file_statistics
-from tests.streams.tables import opened
+from tests.streams.tables import batch, opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,3 +179,23 @@ def test_spark_filters_merges_and_skips_on_a_streams_table(
     assert found("s = 'new'") == [2]
     with opened(tmp_path) as sink:
         assert sink.last_committed_epoch == 2
+        sink.write(pa.Table.from_pylist([{"i": 4}], SCHEMA))
+        sink.commit_epoch(3)
+    assert found("i > 2") == [3, 4]
+
+
+@pytest.mark.spark
+def test_a_table_that_spark_made_takes_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    place = f"delta.`{tmp_path}/t`"
+    spark.sql(f"CREATE TABLE {place} (id BIGINT NOT NULL, s STRING) USING delta PARTITIONED BY (s)")
+    spark.sql(f"INSERT INTO {place} VALUES (1, 'a')")
+    with opened(tmp_path, schema=None) as sink:
+        sink.write(batch(2, 3, s="b"))
+        sink.commit_epoch(1)
+    spark.sql(f"INSERT INTO {place} VALUES (4, 'b')")
+    with opened(tmp_path, schema=None, mode="overwrite_partitions") as sink:
+        assert sink.last_committed_epoch == 1
+        sink.write(batch(5, s="a"))
+        sink.commit_epoch(2)
+    rows = spark.sql(f"SELECT id, s FROM {place} ORDER BY id").collect()
+    assert [tuple(row) for row in rows] == [(2, "b"), (3, "b"), (4, "b"), (5, "a")]
