@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from deltaworks.config.files import shown_path
+from deltaworks.engines.encodings import is_wide
 from deltaworks.engines.files import damaged_file, unreadable_file
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.batch import Bounds
@@ -112,9 +113,13 @@ def _other_text(path: str, encoding: str) -> int:
     """The first line with bytes that are not text; 0 when there is none."""
     opener = _BYTES.get(Path(path).suffix.lower(), open)
     decoder, line = codecs.getincrementaldecoder(encoding)("strict"), 1
+    holds_ascii = not is_wide(encoding)
     try:
         with opener(path, "rb") as handle:
             while chunk := handle.read(_CHUNK_BYTES):
+                if holds_ascii and chunk.isascii() and not decoder.getstate()[0]:
+                    line += chunk.count(b"\n")  # which most of a file is, and is seen at a glance
+                    continue
                 try:
                     line += decoder.decode(chunk).count("\n")
                 except UnicodeDecodeError as problem:
