@@ -70,7 +70,7 @@ def _ask(question: Callable[..., T]) -> T:
     try:
         return question(ring)
     except ring.errors.KeyringError as problem:
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        reason = str(problem).partition("\n")[0].partition(". ")[0] or type(problem).__name__
         raise ConfigError(
             f"the keyring of this system cannot be used: {reason}",
             hint="unlock it, or keep credentials elsewhere: `credentials: {backend: file}`",
