@@ -362,12 +362,14 @@ class Project:
     ) -> EpochSink[Any]:
         """A sink that lands Arrow batches in a table as numbered epochs; no JVM is needed.
 
-        With a schema a table that is not there is made.
+        With a schema a table that is not there is made. A bucket is reached as `storage` says.
         """
         from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 
+        ref = self.table(table).ref
+        options.setdefault("storage_options", self._storage_options(ref.location))
         return open_stream(
-            self.table(table).ref,
+            ref,
             StreamOptions(writer_id=writer_id, **options),
             new_table=NewTable(schema=schema, partition_by=partition_by, properties=properties),
             ledger=self._workplace().ledger_id(),
@@ -413,6 +415,12 @@ class Project:
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
         return undo_run(record.run_id, plan, self._workplace(), apply=apply)
+
+    def _storage_options(self, location: str) -> dict[str, str]:
+        from deltaworks.engines.object_stores import delta_rs_options
+
+        access = self.config.store_access(location)
+        return {} if access is None else delta_rs_options(access)
 
     def _spark_engine(self) -> CanInspect:
         from deltaworks.engines.spark.engine import SparkEngine

@@ -8,12 +8,15 @@ import zlib
 
 import pytest
 
+from deltaworks.config.vault.credential import parse_credential
+from deltaworks.config.vault.memory import MemoryVault
 from deltaworks.errors import DeltaworksError, GuardError, StorageError
 from deltaworks.model.epochs import Limits
 from deltaworks.streams.upkeep import UpkeepPlan
 from tests.services.buckets import Bucket
-from tests.services.s3_server import SECRET_KEY, S3Server
-from tests.streams.tables import batch
+from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.streams.tables import SCHEMA, batch
+from tests.workbench import Workbench
 
 
 @pytest.fixture
@@ -31,6 +34,23 @@ def test_epochs_land_once_and_are_known_after_a_restart(bucket: Bucket) -> None:
         sink.write(batch(7))
         assert sink.commit_epoch(7).skipped
     assert bucket.ids() == list(range(8))
+
+
+def test_a_projects_stream_reaches_its_bucket_by_a_credential(
+    bucket: Bucket, desk: Workbench
+) -> None:
+    desk.write(
+        "deltaworks.yaml",
+        "project: streams\nwarehouse: w\ncredentials: {backend: memory}\nstorage:\n"
+        f"  s3://streams: {{credential: lake, endpoint: '{bucket.options['AWS_ENDPOINT_URL']}',"
+        " path_style: true}\n",
+    )
+    keys = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY, "region": "us-east-1"}
+    MemoryVault("streams").put("lake", parse_credential(keys, name="lake"))
+    with desk.open().stream(bucket.location, writer_id="w", schema=SCHEMA) as sink:
+        sink.write(batch(1))
+        assert sink.commit_epoch(1).version == 1
+    assert bucket.ids() == [1]
 
 
 def test_keyed_epochs_land_there_too(bucket: Bucket) -> None:
