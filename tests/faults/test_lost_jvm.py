@@ -90,3 +90,11 @@ def test_an_error_whose_cause_died_with_its_jvm_is_a_lost_jvm() -> None:
     error = Py4JJavaError.__new__(Py4JJavaError)
     error.java_exception = Gone()
     assert "JVM ended" in translate(error).message
+
+
+def test_an_error_of_sparks_while_its_jvm_lives_stays_what_it_is(bench: Workbench) -> None:
+    from pyspark.errors import PySparkException
+
+    assert bench.root.exists()
+    with pytest.raises(PySparkException, match="something else"), reaching_jvm():
+        raise PySparkException("something else")

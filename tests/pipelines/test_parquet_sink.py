@@ -149,3 +149,12 @@ def test_an_object_store_is_refused_when_the_file_is_read(desk: Workbench) -> No
     answered = desk.cli("validate")
     assert answered.code == 2
     assert "object stores" in answered.stdout + answered.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_the_disks_reason(bench: Workbench) -> None:
+    sink(bench, "mode: append, partition_by: [country]")
+    bench.write("out/country=nl", "a file where a folder has to be")
+    told = bench.fail("p")
+    assert told.code == 4
+    assert 'out" cannot be written: File exists' in told.stderr
+    assert hidden(bench) == []

@@ -64,7 +64,12 @@ def s3_server(program: str, folder: Path) -> Iterator[S3Server]:
     command = [program, "-logtostderr=true", "server", f"-dir={folder / 'data'}"]
     command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}"]
     command += [f"-volume.port={volume}", "-filer", f"-filer.port={filer}", "-s3"]
-    command += [f"-s3.port={s3}", "-s3.port.iceberg=0", f"-s3.config={folder / 's3.json'}"]
+    command += [
+        f"-s3.port={s3}",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        f"-s3.config={folder / 's3.json'}",
+    ]
     command += ["-master.volumeSizeLimitMB=64", "-volume.max=50", "-master.telemetry=false"]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
