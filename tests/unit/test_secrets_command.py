@@ -118,7 +118,8 @@ def test_what_stdin_holds_is_not_repeated(
     desk: Workbench, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed(monkeypatch, text)
-    told(desk, "set", "crm", "--stdin", "--debug", code=2)
+    answer = told(desk, "set", "crm", "--stdin", "--debug", code=2)
+    assert text not in answer.stdout + answer.stderr
 
 
 def test_the_wrong_key_and_a_torn_file_are_told(
