@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -70,6 +73,12 @@ class _Board:
             self.stopped = self.stopped or BY_USER in result.error.context
             self.causes[job.name] = f"{job.name} failed"
 
+    def stop(self) -> None:
+        """Let no further job begin, and ask those that run to stop."""
+        self.stopped = True
+        for job in tuple(self.running.values()):
+            job.halt.ask(by_ctrl_c)
+
     def _is_ready(self, job: Job) -> bool:
         unfinished = {other.name for other in (*self.waiting, *self.running.values())}
         busy = {place for other in self.running.values() for place in other.places}
@@ -82,10 +91,10 @@ class _Board:
 
 
 def _work(board: _Board, pool: ThreadPoolExecutor, at_once: int) -> None:
-    """Keep so many jobs running until none is left; Ctrl-C reaches this thread only."""
+    """Keep so many jobs running until none is left, or Ctrl-C stops them."""
     futures: dict[Future[RunResult], Job] = {}
-    while True:
-        try:
+    with _hearing_ctrl_c(board.stop):
+        while True:
             while len(futures) < at_once and (job := board.take()) is not None:
                 futures[pool.submit(_result, job)] = job
             if not futures:
@@ -93,10 +102,23 @@ def _work(board: _Board, pool: ThreadPoolExecutor, at_once: int) -> None:
             for future in wait(futures, return_when=FIRST_COMPLETED).done:
                 board.finish(futures[future], future.result())
                 del futures[future]
-        except KeyboardInterrupt:
-            board.stopped = True
-            for job in futures.values():
-                job.halt.ask(by_ctrl_c)
+
+
+@contextmanager
+def _hearing_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Let Ctrl-C stop the jobs of other threads, of which it reaches none.
+
+    Nothing is raised here: an exception that comes up while Python cleans up, as it does at any
+    moment, is swallowed, and the jobs would go on.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _result(job: Job) -> RunResult:
