@@ -151,7 +151,7 @@ class Batches:
 
     def _engine(self) -> RunContext:
         """A session for this run, whose jobs can be cancelled apart from those of others."""
-        ctx = start_engine(self.place, self.run, keep_log=True)
+        ctx = start_engine(self.place, self.run, connectors=self.plan.connectors, keep_log=True)
         self.place.halt.take(ctx.spark, self.run.run_id)
         return ctx
 

@@ -38,7 +38,7 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=plan.pipeline.name)
     bounds = take_bounds(plan, place.site, ledger.state())
     run = new_run(plan.pipeline.name, place)
-    ctx = start_engine(place, run, keep_log=False)
+    ctx = start_engine(place, run, connectors=plan.connectors, keep_log=False)
     keeper = Keeper()
     walker = Walker(
         plan,

@@ -80,7 +80,7 @@ def _walked(
     from deltaworks.engines.spark.session import cancel_work
 
     run = new_run(part.pipeline.name, place)
-    ctx = start_engine(place, run, keep_log=False)
+    ctx = start_engine(place, run, connectors=part.connectors, keep_log=False)
     keeper = Keeper()
     walker = Walker(
         part,
