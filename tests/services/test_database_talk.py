@@ -217,3 +217,40 @@ def test_names_are_quoted_as_the_server_wants_it(database: Database) -> None:
     assert found == [(1,)]
     text = "it's \\ fine"
     assert database.sql(f"SELECT {server.literal(text)}") == [(text,)]
+
+
+def test_a_connection_needs_a_host_and_a_database(database: Database, tmp_path: Path) -> None:
+    site = database.site(tmp_path, host="", database="")
+    with pytest.raises(ConfigError, match='needs "host"'):
+        database.made("source", table="t").address(site)
+    with pytest.raises(ConfigError, match='needs "database"'):
+        database.made("source", table="t", host="127.0.0.1").address(site)
+
+
+def test_an_encryption_that_the_server_does_not_have_is_told(
+    database: Database, tmp_path: Path
+) -> None:
+    site = database.site(tmp_path)
+    with pytest.raises(Unreachable):
+        database.made("source", table="t", tls="require").bounds(site, None)
+    with pytest.raises(ConfigError, match=r"ca\.pem"):
+        database.made("source", table="t", tls="verify-full", tls_ca="ca.pem").bounds(site, None)
+    (tmp_path / "ca.pem").write_text("not a certificate")
+    with pytest.raises(Unreachable):
+        database.made("source", table="t", tls="verify-full", tls_ca="ca.pem").bounds(site, None)
+
+
+def test_a_problem_between_options_is_told(database: Database) -> None:
+    for options, says in (
+        ({}, "either"),
+        ({"table": "t", "query": "SELECT 1"}, "either"),
+        ({"table": "t", "incremental": True}, "belong together"),
+        ({"table": "t", "overlap": "5m"}, "overlap"),
+    ):
+        assert any(says in problem for problem in database.made("source", **options).problems())
+    for options, says in (
+        ({"mode": "upsert"}, "merge_keys"),
+        ({"merge_keys": ["id"]}, "belongs to mode"),
+        ({"options": {"x": "y"}}, "not an option"),
+    ):
+        assert any(says in p for p in database.made("sink", table="t", **options).problems())
