@@ -84,6 +84,11 @@ class EpochSink(Generic[Stored]):
         return self._position.epoch
 
     @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self._table.arrow_schema()
+
+    @property
     def buffered_bytes(self) -> int:
         """How much waits in memory to be stored."""
         return self._buffer.held_bytes
