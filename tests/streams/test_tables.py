@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from deltaworks.errors import (
     TableNotFound,
     UnsupportedOperation,
 )
+from deltaworks.model.table_ref import TableRef
+from deltaworks.streams.epochs import table_epochs
 from tests.streams.tables import SCHEMA, batch, ids, opened, own_files, rows, table
 
 
@@ -241,6 +244,25 @@ def test_partitions_of_other_types(tmp_path: Path, kind: pa.DataType, values: li
         sink.write(pa.table({"id": [9], "p": values[:1]}, schema=schema))
         sink.commit_epoch(1)
     assert [row["id"] for row in rows(tmp_path)] == [*range(1, len(values)), 9]
+
+
+def test_values_with_breaks_of_lines_leave_the_log_readable(tmp_path: Path) -> None:
+    texts = ["a\u2028b", "c\x85d", "e\nf", "g\x0bh"]
+    data = pa.table({"id": [1, 2, 3, 4], "s": texts}, schema=SCHEMA)
+    with opened(tmp_path, partition_by=("s",)) as sink, opened(tmp_path, "other") as other:
+        for n in (1, 2):
+            sink.write(data)
+            sink.commit_epoch(n)
+            other.write(data)
+            other.commit_epoch(n)
+    (tmp_path / "t" / "stream.w.0123.0.parquet").write_bytes(b"left")  # the log is read for it
+    with opened(tmp_path, mode="overwrite_partitions") as sink:
+        assert sink.last_committed_epoch == 2
+        sink.write(data)
+        sink.commit_epoch(3)
+    assert [row["s"] for row in rows(tmp_path)] == sorted(texts, key=json.dumps)
+    records = table_epochs(TableRef("t", f"{tmp_path}/t"))
+    assert [(one.writer_id, one.epoch) for one in records][-1] == ("w", 3)
 
 
 def test_what_a_crash_left_is_removed_and_nothing_else(tmp_path: Path) -> None:

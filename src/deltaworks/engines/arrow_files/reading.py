@@ -32,7 +32,7 @@ def reading(path: str, what: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, UnicodeError) as error:
-        reason = str(error).splitlines()[0].strip("\"'")
+        reason = str(error).partition("\n")[0].strip("\"'")
         raise damaged_file(path, f"is not {what} file, or not as it should be: {reason}") from error
     except OSError as error:
         raise unreadable_file(path, error) from error

@@ -105,7 +105,8 @@ class DataFolder:
 
     def _lines(self, path: str) -> list[str]:
         with self._files().open_input_stream(path) as handle:
-            return str(handle.read().decode("utf-8")).splitlines()
+            text = str(handle.read().decode("utf-8"))
+            return [line for line in text.split("\n") if line]  # other breaks stand within values
 
     def _named_by_commit(self, path: str) -> Iterator[str]:
         for line in self._lines(path):

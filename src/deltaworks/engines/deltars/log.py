@@ -74,7 +74,8 @@ def file_changes(location: str, version: int) -> tuple[frozenset[str], frozenset
     """The data files that a commit added and removed, as it spells them."""
     path = Path(location) / "_delta_log" / f"{version:020d}.json"
     try:
-        actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").split("\n")
+        actions = [json.loads(line) for line in lines if line]
     except FileNotFoundError:
         raise VersionNotFound(
             f'commit {version} of "{location}" is no longer in its log',

@@ -52,11 +52,11 @@ class LogTail:
     version: int
     _txns: dict[str, int | None] = field(default_factory=dict)
     _removed: set[str] = field(default_factory=set)
-    _since: float = field(default_factory=time.monotonic)
+    _since: float = field(default_factory=time.time)
 
     def follow(self) -> bool:
         """Read what others committed; False when only delta-rs can tell where the table stands."""
-        if time.monotonic() - self._since > _TRUSTED_S:
+        if not 0 <= time.time() - self._since <= _TRUSTED_S:
             return False
         while (found := self._read(self.version + 1)) is not None:
             if found.reshapes:
@@ -124,7 +124,7 @@ class LogTail:
         except FileNotFoundError:
             return None
         try:
-            return _parsed([json.loads(line) for line in text.splitlines() if line])
+            return _parsed([json.loads(line) for line in text.split("\n") if line])
         except ValueError:
             return _Commit(
                 txns={}, removed=frozenset(), reshapes=True
