@@ -38,17 +38,23 @@ class SmallFile:
 
 def small_groups(table: DeltaTable, size_bytes: int) -> tuple[tuple[SmallFile, ...], ...]:
     """Small files that can be joined, each group into one: those of one partition, in any order."""
-    import pyarrow as pa
-
     places: dict[str, list[SmallFile]] = {}
-    columns = ("path", "size_bytes", "partition")
-    found = pa.table(table.get_add_actions())
-    for row in found.select([name for name in columns if name in found.column_names]).to_pylist():
-        if row["size_bytes"] < size_bytes and row["path"].startswith(STREAMED):
-            values = {n: partition_text(v) for n, v in (row.get("partition") or {}).items()}
-            file = SmallFile(row["path"], row["size_bytes"], values)
-            places.setdefault(json.dumps(values, sort_keys=True), []).append(file)
+    for row in _small(table, size_bytes).to_pylist():
+        values = {n: partition_text(v) for n, v in (row.get("partition") or {}).items()}
+        file = SmallFile(row["path"], row["size_bytes"], values)
+        places.setdefault(json.dumps(values, sort_keys=True), []).append(file)
     return tuple(group for files in places.values() for group in _filled(files) if len(group) > 1)
+
+
+def _small(table: DeltaTable, size_bytes: int) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pa.table(table.get_add_actions())
+    streamed = pc.starts_with(found.column("path"), STREAMED)
+    small = pc.less(found.column("size_bytes"), size_bytes)
+    wanted = [n for n in ("path", "size_bytes", "partition") if n in found.column_names]
+    return found.select(wanted).filter(pc.and_(streamed, small))
 
 
 def _filled(files: Sequence[SmallFile]) -> Iterator[tuple[SmallFile, ...]]:
