@@ -379,7 +379,7 @@ class Project:
     def stream_files(
         self, target: str | Pipeline, *, writer_id: str, files_per_epoch: int = 1
     ) -> StreamResult:
-        """Stream a pipeline's new Parquet files into its table, in order, each once."""
+        """Stream a pipeline's new files into its table, in order, each once."""
         from deltaworks.runtime.streaming import stream_plan
 
         plan, place = self._plan(target, None), self._workplace()
@@ -389,7 +389,8 @@ class Project:
         """Which version each epoch of a table's streams became, oldest first."""
         from deltaworks.streams.epochs import table_epochs
 
-        return table_epochs(self.table(table).ref)
+        ref = self.table(table).ref
+        return table_epochs(ref, storage_options=self._storage_options(ref.location))
 
     def restore(
         self,

@@ -7,6 +7,7 @@ files' own; so the files are looked at before they are trusted.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,14 +31,15 @@ class LogFile:
     modified_ms: int
 
 
-def commit_files(location: str) -> tuple[LogFile, ...]:
-    """The commit files that are still there, oldest first; none for an object store."""
+def commit_files(location: str, *, after: int = -1) -> tuple[LogFile, ...]:
+    """The commit files after a version, oldest first; none for an object store."""
     log = Path(location) / "_delta_log"
     if is_url(location) or not log.is_dir():
         return ()
     found = []
-    for entry in log.iterdir():
-        if match := _COMMIT.fullmatch(entry.name):
+    for entry in os.scandir(log):
+        match = _COMMIT.fullmatch(entry.name)
+        if match and int(match[1]) > after:
             status = entry.stat()
             modified_ms = status.st_mtime_ns // 1_000_000
             found.append(LogFile(int(match[1]), status.st_size, modified_ms))
@@ -46,19 +48,18 @@ def commit_files(location: str) -> tuple[LogFile, ...]:
 
 def _last_checkpoint(location: str) -> int:
     log = Path(location) / "_delta_log"
-    versions = [int(m[1]) for entry in log.iterdir() if (m := _CHECKPOINT.fullmatch(entry.name))]
-    return max(versions, default=-1)
+    if is_url(location) or not log.is_dir():
+        return -1
+    found = (_CHECKPOINT.fullmatch(entry.name) for entry in os.scandir(log))
+    return max((int(match[1]) for match in found if match), default=-1)
 
 
 def check_log(location: str) -> None:
     """Refuse an empty commit, a gap or a wrong checkpoint: rows would silently be fewer."""
-    files = commit_files(location)
-    if not files:
-        return
     checkpoint = _last_checkpoint(location)
     if checkpoint >= 0:
         check_checkpoint(location, checkpoint)
-    live = [file for file in files if file.version > checkpoint]
+    live = commit_files(location, after=checkpoint)
     for file in live:
         if file.size_bytes == 0:
             raise damaged(location, f"commit {file.version} is an empty file")
@@ -73,7 +74,8 @@ def file_changes(location: str, version: int) -> tuple[frozenset[str], frozenset
     """The data files that a commit added and removed, as it spells them."""
     path = Path(location) / "_delta_log" / f"{version:020d}.json"
     try:
-        actions = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").split("\n")
+        actions = [json.loads(line) for line in lines if line]
     except FileNotFoundError:
         raise VersionNotFound(
             f'commit {version} of "{location}" is no longer in its log',
