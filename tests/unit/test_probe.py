@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,10 +168,16 @@ def test_a_path_is_looked_at(desk: Workbench) -> None:
     assert "fix: " in gone.stdout
 
 
-def test_a_file_that_cannot_be_opened_is_said(desk: Workbench, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "loop.csv").symlink_to("loop.csv")
-    assert desk.cli("sources", "test", "data/loop.csv").code == 4
+def test_a_file_that_cannot_be_opened_is_said(
+    desk: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (desk.root / "data").mkdir()
+    monkeypatch.chdir(desk.root)
+    with socket.socket(socket.AF_UNIX) as holder:
+        holder.bind("data/held.csv")  # a name that nobody can open as a file
+        answered = desk.cli("sources", "test", "data/held.csv")
+    assert answered.code == 4
+    assert "cannot be read" in answered.stdout
 
 
 def test_a_credential_is_tried_at_the_server_it_names(desk: Workbench) -> None:
