@@ -12,7 +12,6 @@ from deltaworks.config.storage import StoreAccess
 from deltaworks.engines.object_stores import hadoop_settings, log_store_settings
 from deltaworks.engines.spark.s3_jars import store_jars
 from deltaworks.engines.spark.versions import CORE_JARS
-from deltaworks.errors import ConfigError
 from deltaworks.model.table_ref import OWN_FOLDER
 
 if TYPE_CHECKING:
@@ -37,14 +36,21 @@ class SparkStarter:
         self._starting = threading.Lock()
 
     @property
+    def _remote(self) -> bool:
+        """Whether Spark is a Connect server, which has no JVM that could end with us."""
+        return self._config.engine.master.startswith("sc://")
+
+    @property
     def started(self) -> bool:
         """Whether there is a session already."""
         return self._base is not None
 
     def session(self, run_id: str | None) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
+        from deltaworks.engines.spark.connection import sibling
+
         logs = Path(self._config.warehouse) / OWN_FOLDER / "logs"
-        return self._start(logs / f"spark-{run_id}.log" if run_id else None).newSession()
+        return sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
 
     def shared(self) -> SparkSession:
         """The project's session, for notebooks."""
@@ -62,7 +68,7 @@ class SparkStarter:
         from deltaworks.engines.spark.session import is_up
 
         with self._starting:  # several runs may need it at the same moment
-            if self._base is None or (self._owns_jvm and not is_up()):
+            if self._base is None or (self._owns_jvm and not self._remote and not is_up()):
                 self._base = self._adopt() or self._launch(log_file)
             return self._base
 
@@ -75,8 +81,6 @@ class SparkStarter:
         from deltaworks.engines.spark.session import SessionSettings, is_up, start_session
 
         master = self._config.engine.master
-        if master.startswith("sc://"):
-            raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
         found = (self._config.store_access(location) for location in self._config.storage)
         stores = [access for access in found if access is not None]
         settings = SessionSettings(
@@ -87,7 +91,7 @@ class SparkStarter:
             log_file=log_file,
             hadoop=_joined(stores, hadoop_settings),
         )
-        self._owns_jvm = not is_up()
+        self._owns_jvm = self._remote or not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
 
