@@ -13,8 +13,7 @@ SETTING = "engine: {conf: {spark.pyspark.python: /path/to/python}}"
     ("said", "message"),
     [
         (
-            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in "
-            "driver: 3.11, PySpark cannot run with different minor versions.",
+            "Python in worker has different version: 3.9 than that in driver: 3.11, PySpark cannot",
             "the workers run Python 3.9, and the driver Python 3.11",
         ),
         (
