@@ -7,11 +7,12 @@ what the epochs in the table have read. Numbers that are not in the table may be
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.object_stores import table_options
 from deltaworks.engines.parquet_rows import parquet_batches, parquet_schema
 from deltaworks.errors import GuardError, UnsupportedOperation
 from deltaworks.model.batch import FileStamp
@@ -61,7 +62,7 @@ def stream_plan(
     """Stream every file that is new; each lands once, whatever is killed in between."""
     refuse_unstreamable(plan)
     (source,), (load,) = plan.sources, plan.loads
-    ref = load.plugin.target(place.site)
+    ref, stores = load.plugin.target(place.site), place.config.stores
     words = load.plugin.document()
     found = sorted(
         source.plugin.bounds(place.site, None).files, key=lambda s: (s.modified_ns, s.path)
@@ -71,9 +72,10 @@ def stream_plan(
         mode=words.get("mode", "append"),
         keys=words.get("merge_keys", ()),
         lock_wait_seconds=place.config.locks.wait_seconds,
+        storage_options=table_options(stores, ref.location),
     )
     new = NewTable(
-        schema=parquet_schema(found[0].path),
+        schema=parquet_schema(found[0].path, stores),
         partition_by=words.get("partition_by", ()),
         properties=words.get("properties", {}),
     )
@@ -81,7 +83,7 @@ def stream_plan(
     with open_stream(ref, options, new_table=new, ledger=ledger, tell=place.bus.tell) as sink:
         book = _Book.open(place, sink)
         waiting = book.unread(found)
-        commits = tuple(_epochs(sink, book, waiting, files_per_epoch, place.clock.now))
+        commits = tuple(_epochs(sink, book, waiting, files_per_epoch, place))
         return StreamResult(
             pipeline=plan.pipeline.name,
             table=ref.label,
@@ -96,15 +98,15 @@ def _epochs(
     book: _Book,
     waiting: Sequence[FileStamp],
     files_per_epoch: int,
-    now: Callable[[], Any],
+    place: Workplace,
 ) -> Iterator[EpochCommit]:
     for start in range(0, len(waiting), files_per_epoch):
         files = waiting[start : start + files_per_epoch]
         last = sink.last_committed_epoch
         epoch = 1 if last is None else last + 1
-        book.plan(epoch, files, now())
+        book.plan(epoch, files, place.clock.now())
         for file in files:
-            for batch in parquet_batches(file.path):
+            for batch in parquet_batches(file.path, place.config.stores):
                 sink.write(batch)
         yield sink.commit_epoch(epoch)
 
@@ -120,12 +122,12 @@ class _Book:
     @staticmethod
     def open(place: Workplace, sink: EpochSink[Any]) -> _Book:
         location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
-        table = EventTable(location, event_schema(_COLUMNS))
+        table = EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
         return _Book(table, sink.writer.name, sink.last_committed_epoch)
 
     def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> None:
         """Write down what an epoch reads; the table does not have it yet."""
-        listed = [[file.path, file.size_bytes, file.modified_ns] for file in files]
+        listed = [astuple(file) for file in files]
         row = {"writer": self.writer, "epoch": epoch, "at": at, "files": json.dumps(listed)}
         self.table.append(row)
         self.table.compact()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from deltaworks.engines.commit_protocol import require_stream
 from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.statistics import MOST_COLUMNS
@@ -101,6 +102,7 @@ def open_stream(
     with ExitStack() as stack:
         stack.enter_context(locks.own())
         table = EpochTable(place, _opened(place, ref, new_table or NewTable(), locks))
+        require_stream(ref.location, table.table, options.storage_options)
         refuse_unwritable(table.table, label=ref.label, only_adds=options.mode == "append")
         writer = Writer(
             ledger=ledger,

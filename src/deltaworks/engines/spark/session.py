@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.config.storage import StoreAccess
+from deltaworks.engines.object_stores import hadoop_settings
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
 from deltaworks.engines.spark.confs import (
@@ -44,12 +46,14 @@ __all__ = [
     "cancel_work",
     "is_up",
     "jvm_process",
+    "reach_stores",
     "session_archive",
     "start_session",
     "stop_session",
 ]
 
 _HADOOP = "spark.hadoop."
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CANCEL_TRIES = 3
 _ARCHIVE_SECONDS = 240
@@ -92,7 +96,6 @@ def start_session(
     log_file, hint = _log(settings, scratch)
     spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
     _require_delta(spark)
-    _set_hadoop(spark, settings)
     return spark
 
 
@@ -180,16 +183,26 @@ def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
         elif spark.conf.isModifiable(key):
             spark.conf.set(key, value)
         # The rest belongs to the JVM and was decided when it started.
-    _set_hadoop(spark, settings)
     return spark
 
 
-def _set_hadoop(spark: SparkSession, settings: SessionSettings) -> None:
-    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so."""
-    if settings.hadoop:
-        configuration = spark._jsc.hadoopConfiguration()
-        for key, value in settings.hadoop.items():
-            configuration.set(key, value)
+def reach_stores(spark: SparkSession, stores: Sequence[StoreAccess], *, theirs: bool) -> None:
+    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so.
+
+    In a session that its user brought, what its user has set stays.
+    """
+    if not stores or _jvm_of(spark) is None:
+        return
+    if any(access.kind == "s3" for access in stores) and not _can_load(spark, _S3A):
+        raise ConfigError(
+            "the Spark of this process was started without the jars for S3",
+            hint="run what needs S3 first, or in a process of its own",
+        )
+    configuration = spark._jsc.hadoopConfiguration()
+    for access in stores:
+        for key, value in hadoop_settings(access).items():
+            if not theirs or configuration.get(key) is None:
+                configuration.set(key, value)
 
 
 def _jvm_of(spark: SparkSession) -> object | None:
