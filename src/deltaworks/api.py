@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.model.epochs import EpochRecord
+    from deltaworks.model.probe import ProbeResult
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
@@ -392,12 +393,18 @@ class Project:
     def stream_files(
         self, target: str | Pipeline, *, writer_id: str, files_per_epoch: int = 1
     ) -> StreamResult:
-        """Stream a pipeline's new Parquet files into its table, in order, each once."""
+        """Stream a pipeline's new files into its table, in order, each once."""
         from deltaworks.runtime.streaming import stream_plan
 
         plan = self._plan(target, None)
         place = self._workplace(plan)
         return stream_plan(plan, place, writer_id=writer_id, files_per_epoch=files_per_epoch)
+
+    def probe(self, name: str, *, variables: Variables | None = None) -> tuple[ProbeResult, ...]:
+        """Try to reach a bucket, a path, a credential, or what a pipeline reads; no JVM."""
+        from deltaworks.runtime.probe import probe
+
+        return probe(name, self.config, lambda pipeline: self._plan(pipeline, variables))
 
     def epochs(self, table: str) -> tuple[EpochRecord, ...]:
         """Which version each epoch of a table's streams became, oldest first."""

@@ -18,6 +18,8 @@ from typing import Any
 ACCESS_KEY, SECRET_KEY = "lake-reader-1", "canary/s3+secret-1"
 WRITER_KEY, WRITER_SECRET = "no-admin-1", "canary/s3+writer-1"
 READER_KEY, READER_SECRET = "only-reads-1", "canary/s3+reader-1"
+BLIND_ACCESS_KEY, BLIND_SECRET_KEY = "lake-blind-1", "canary/s3+secret-2"
+"""Of somebody who may write and not look."""
 _START_SECONDS = 60
 _GRPC_OFFSET = 10_000
 
@@ -72,6 +74,7 @@ def s3_server(program: str, folder: Path) -> Iterator[S3Server]:
         _identity("tests", ACCESS_KEY, SECRET_KEY, "Admin", "Read", "Write", "List", "Tagging"),
         _identity("writer", WRITER_KEY, WRITER_SECRET, "Read", "Write", "List"),
         _identity("reader", READER_KEY, READER_SECRET, "Read", "List"),
+        _identity("blind", BLIND_ACCESS_KEY, BLIND_SECRET_KEY, "Write"),
     ]
     (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     master, volume, filer, s3 = _free_ports(4)

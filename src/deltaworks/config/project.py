@@ -174,7 +174,7 @@ def load_project(
     own = merged.value.get("vars")
     all_variables = {**(own if isinstance(own, dict) else {}), **(variables or {})}
     names = Names(all_variables, environ)
-    ready, problems = interpolate(merged, names)
+    ready, problems = interpolate(_without_profiles(merged), names)
     parsed = _parse(ready, (*secret_problems(document), *problems))
     return ProjectConfig(
         root=file.parent,
@@ -230,6 +230,15 @@ def _with_profile(document: Document, profile: str) -> Document:
         return document  # parsing it says what is wrong
     merged = _merge(document.value, profiles[profile])
     return Document(document.file, merged, document.lines)
+
+
+def _without_profiles(document: Document) -> Document:
+    """Variables of profiles that were not chosen need not be set."""
+    profiles = document.value.get("profiles")
+    if not isinstance(profiles, dict):
+        return document
+    named = {name: {} if isinstance(one, dict) else one for name, one in profiles.items()}
+    return Document(document.file, {**document.value, "profiles": named}, document.lines)
 
 
 def _merge(under: Any, over: Any) -> Any:

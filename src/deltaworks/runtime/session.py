@@ -12,7 +12,6 @@ from deltaworks.config.storage import StoreAccess, Stores, store_place
 from deltaworks.engines.object_stores import log_store_settings
 from deltaworks.engines.spark.s3_jars import store_jars
 from deltaworks.engines.spark.versions import CORE_JARS
-from deltaworks.errors import ConfigError
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
 
 if TYPE_CHECKING:
@@ -39,14 +38,21 @@ class SparkStarter:
         self._reached: set[str] = set()
 
     @property
+    def _remote(self) -> bool:
+        """Whether Spark is a Connect server, which has no JVM that could end with us."""
+        return self._config.engine.master.startswith("sc://")
+
+    @property
     def started(self) -> bool:
         """Whether there is a session already."""
         return self._base is not None
 
     def session(self, run_id: str | None) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
+        from deltaworks.engines.spark.connection import sibling
+
         logs = _log_folder(self._config)
-        return self._start(logs / f"spark-{run_id}.log" if run_id else None).newSession()
+        return sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
 
     def need(self, locations: Iterable[str], stores: Stores) -> None:
         """Places that are going to be read or written: from now on sessions reach them."""
@@ -75,7 +81,7 @@ class SparkStarter:
         from deltaworks.engines.spark.session import is_up
 
         with self._starting:  # several runs may need it at the same moment
-            if self._base is None or (self._owns_jvm and not is_up()):
+            if self._base is None or (self._owns_jvm and not self._remote and not is_up()):
                 self._reached.clear()
                 self._base = self._adopt() or self._launch(log_file)
             self._reach(self._base)
@@ -102,8 +108,6 @@ class SparkStarter:
         from deltaworks.engines.spark.session import SessionSettings, is_up, start_session
 
         master = self._config.engine.master
-        if master.startswith("sc://"):
-            raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
         stores = self._stores(self._needed)
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
@@ -112,7 +116,7 @@ class SparkStarter:
             jars=(*CORE_JARS, *store_jars(stores)),
             log_file=log_file,
         )
-        self._owns_jvm = not is_up()
+        self._owns_jvm = self._remote or not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
 

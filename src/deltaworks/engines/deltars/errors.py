@@ -73,7 +73,7 @@ def damaged(location: str, what: str) -> DamagedTable:
 def _broken_commit(location: str) -> str:
     """The commit that cannot be parsed, and its line; empty when no file on disk tells."""
     for path in sorted(Path(location).glob("_delta_log/*.json")):
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
         for number, line in enumerate(lines, start=1):
             try:
                 json.loads(line or "{}")

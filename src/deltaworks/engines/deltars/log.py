@@ -7,6 +7,7 @@ files' own; so the files are looked at before they are trusted.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,16 +34,19 @@ class LogFile:
     modified_ms: int
 
 
-def commit_files(location: str, stores: Stores = NO_STORES) -> tuple[LogFile, ...]:
-    """The commit files that are still there, oldest first."""
+def commit_files(
+    location: str, stores: Stores = NO_STORES, *, after: int = -1
+) -> tuple[LogFile, ...]:
+    """The commit files after a version, oldest first."""
     if is_url(location):
         return _commit_objects(location, stores)
     log = Path(location) / "_delta_log"
     if not log.is_dir():
         return ()
     found = []
-    for entry in log.iterdir():
-        if match := _COMMIT.fullmatch(entry.name):
+    for entry in os.scandir(log):
+        match = _COMMIT.fullmatch(entry.name)
+        if match and int(match[1]) > after:
             status = entry.stat()
             modified_ms = status.st_mtime_ns // 1_000_000
             found.append(LogFile(int(match[1]), status.st_size, modified_ms))
@@ -60,8 +64,10 @@ def _commit_objects(location: str, stores: Stores) -> tuple[LogFile, ...]:
 
 def _last_checkpoint(location: str) -> int:
     log = Path(location) / "_delta_log"
-    versions = [int(m[1]) for entry in log.iterdir() if (m := _CHECKPOINT.fullmatch(entry.name))]
-    return max(versions, default=-1)
+    if is_url(location) or not log.is_dir():
+        return -1
+    found = (_CHECKPOINT.fullmatch(entry.name) for entry in os.scandir(log))
+    return max((int(match[1]) for match in found if match), default=-1)
 
 
 def check_log(location: str) -> None:
@@ -69,13 +75,12 @@ def check_log(location: str) -> None:
 
     On an object store a commit is put there as a whole, and nobody looks twice.
     """
-    files = () if is_url(location) else commit_files(location)
-    if not files:
+    if is_url(location):
         return
     checkpoint = _last_checkpoint(location)
     if checkpoint >= 0:
         check_checkpoint(location, checkpoint)
-    live = [file for file in files if file.version > checkpoint]
+    live = commit_files(location, after=checkpoint)
     for file in live:
         if file.size_bytes == 0:
             raise damaged(location, f"commit {file.version} is an empty file")
