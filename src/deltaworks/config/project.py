@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from deltaworks.config.secret_literals import secret_problems
 from deltaworks.config.storage import (
     StorageSettings,
     StoreAccess,
-    resolve_storage,
+    Stores,
     storage_problem,
 )
 from deltaworks.config.vault.lookup import Vault, open_vault
@@ -137,10 +138,14 @@ class ProjectConfig:
             environ=self.names.environ,
         )
 
+    @cached_property
+    def stores(self) -> Stores:
+        """The object stores that the project reaches."""
+        return Stores(self.storage, vault=lambda: self.vault, environ=self.names.environ)
+
     def store_access(self, location: str) -> StoreAccess | None:
         """How a location on an object store is reached; opens the credential that it names."""
-        environ = self.names.environ
-        return resolve_storage(location, self.storage, vault=self.vault, environ=environ)
+        return self.stores.access(location)
 
 
 def find_project_file(start: Path) -> Path | None:

@@ -43,8 +43,6 @@ class SessionSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[Jar, ...] = CORE_JARS
     log_file: Path | None = None
-    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Settings of storage, secrets among them; set through the socket, once the JVM is up."""
 
     @property
     def local(self) -> bool:

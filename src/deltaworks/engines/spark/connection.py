@@ -50,9 +50,9 @@ def connect(settings: SessionSettings, *, notify: Callable[[str], None]) -> Spar
     host = address.hostname or "localhost"
     reach(host, address.port or _PORT)
     spark = _opened(settings.master)
-    for key, value in {**settings.conf, **settings.hadoop}.items():
+    for key, value in settings.conf.items():
         short = key.removeprefix(_HADOOP)
-        if short != key or key in settings.hadoop or spark.conf.isModifiable(key):
+        if short != key or spark.conf.isModifiable(key):
             spark.conf.set(short, value)
         else:
             notify(f"passed over {key}: over Spark Connect the server decides it")

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.config.storage import StoreAccess
+from deltaworks.engines.object_stores import hadoop_settings
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
 from deltaworks.engines.spark.confs import (
@@ -53,12 +55,14 @@ __all__ = [
     "cancel_work",
     "is_up",
     "jvm_process",
+    "reach_stores",
     "session_archive",
     "start_session",
     "stop_session",
 ]
 
 _HADOOP = "spark.hadoop."
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CANCEL_TRIES = 3
 _ARCHIVE_SECONDS = 240
@@ -112,7 +116,6 @@ def start_session(
     if events is not None:
         publish_at_end(spark, events)
     _require_delta(spark)
-    _set_hadoop(spark, settings)
     if not settings.local:
         ship_package(spark, scratch)
     return spark
@@ -202,7 +205,6 @@ def _submitted(settings: SessionSettings) -> SparkSession:
     conf = submitted_conf(settings, scratch=scratch)
     spark = launch(conf, environment={}, log_file=log_file, hint=hint)
     _require_delta(spark)
-    _set_hadoop(spark, settings)
     ship_package(spark, scratch)
     return spark
 
@@ -224,15 +226,27 @@ def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
         elif spark.conf.isModifiable(key):
             spark.conf.set(key, value)
         # The rest belongs to the JVM and was decided when it started.
-    _set_hadoop(spark, settings)
     return spark
 
 
-def _set_hadoop(spark: SparkSession, settings: SessionSettings) -> None:
-    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so."""
-    if settings.hadoop:
-        configuration = spark._jsc.hadoopConfiguration()
-        for key, value in settings.hadoop.items():
+def reach_stores(spark: SparkSession, stores: Sequence[StoreAccess], *, theirs: bool) -> None:
+    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so.
+
+    In a session that its user brought, what its user has set stays.
+    """
+    settings = {key: value for one in stores for key, value in hadoop_settings(one).items()}
+    if not has_jvm(spark):
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        return
+    if any(access.kind == "s3" for access in stores) and not _can_load(spark, _S3A):
+        raise ConfigError(
+            "the Spark of this process was started without the jars for S3",
+            hint="run what needs S3 first, or in a process of its own",
+        )
+    configuration = spark._jsc.hadoopConfiguration()
+    for key, value in settings.items():
+        if not theirs or configuration.get(key) is None:
             configuration.set(key, value)
 
 
