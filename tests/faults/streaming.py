@@ -1,7 +1,8 @@
 """A stream in a process of its own that kills itself at a point, and what its table must hold.
 
 `python streaming.py FOLDER MODE POINT EPOCH LAST` streams the epochs up to LAST, beginning three
-before where the table stands, and dies with SIGKILL when EPOCH reaches POINT. FOLDER may be an
+before where the table stands, and dies with SIGKILL when EPOCH reaches POINT. At `anywhere` EPOCH
+has a fraction, and the blow falls so far into the time that two epochs take. FOLDER may be an
 address; STORAGE in the environment then says how it is reached.
 """
 
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,8 @@ POINTS = (
     "durable",
     "acknowledged",
     "upkeep",
-    "random",
+    "linked",
+    "anywhere",
 )
 Record = tuple[int, str, str]
 
@@ -68,7 +71,7 @@ def stream(
     folder: Path | str,
     mode: str,
     point: str,
-    epoch: int,
+    epoch: float,
     last: int,
     storage: dict[str, str] | None = None,
 ) -> int:
@@ -115,6 +118,8 @@ def _prepare(point: str, armed: threading.Event) -> None:
         _strike(epochs.EpochTable, "_landed", armed, after=False)
     elif point == "durable":
         _strike(epochs.EpochTable, "_landed", armed, after=True)
+    elif point == "linked":
+        _strike(os, "link", armed, after=True)
     elif point == "upkeep":
         _strike(epochs.EpochTable, "compact", armed, after=True)
         _strike(DeltaTable, "create_checkpoint", armed, after=False)
@@ -152,11 +157,13 @@ def main() -> None:
     with stream_into(f"{folder}/t", writer_id="killed", new_table=new, **words) as sink:
         if point == "opened":
             _die()
-        if point == "random":
-            threading.Timer(int(epoch) % 97 / 300, _die).start()
         first = max(1, (sink.last_committed_epoch or 0) - 2)
+        started = time.monotonic()
         for n in range(first, int(last) + 1):
-            if n == int(epoch) and point != "random":
+            if n == int(float(epoch)) and point == "anywhere":
+                pace = (time.monotonic() - started) / (n - first) if n > first else 0.05
+                threading.Timer(float(epoch) % 1 * 2 * pace, _die).start()
+            elif n == int(float(epoch)):
                 armed.set()
             rows = [_row(mode, n, record) for record in records(n)]
             for start in (0, 2, 4):

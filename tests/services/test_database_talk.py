@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from deltaworks.errors import (
     Unreachable,
 )
 from deltaworks.model.batch import UNBOUNDED, WATERMARK
+from deltaworks.sources.jdbc import JdbcSource
 from tests.services.databases import Database
 from tests.services.ports import free_port
 from tests.services.postgres_server import PASSWORD, PostgresServer
@@ -241,16 +243,28 @@ def test_an_encryption_that_the_server_does_not_have_is_told(
 
 
 def test_a_problem_between_options_is_told(database: Database) -> None:
-    for options, says in (
+    of_source: list[tuple[dict[str, Any], str]] = [
         ({}, "either"),
         ({"table": "t", "query": "SELECT 1"}, "either"),
         ({"table": "t", "incremental": True}, "belong together"),
         ({"table": "t", "overlap": "5m"}, "overlap"),
-    ):
+    ]
+    for options, says in of_source:
         assert any(says in problem for problem in database.made("source", **options).problems())
-    for options, says in (
+    of_sink: list[tuple[dict[str, Any], str]] = [
         ({"mode": "upsert"}, "merge_keys"),
         ({"merge_keys": ["id"]}, "belongs to mode"),
         ({"options": {"x": "y"}}, "not an option"),
-    ):
+    ]
+    for options, says in of_sink:
         assert any(says in p for p in database.made("sink", table="t", **options).problems())
+
+
+def test_a_probe_reads_one_row(database: Database, tmp_path: Path) -> None:
+    moments(database, "probed_t", (1, "2026-01-01 00:00:00"))
+    site = database.site(tmp_path)
+    assert database.made("source", table="probed_t").probe(site) == "2 columns, rows in them"
+    none = database.made("source", table="probed_t", where="id > 5")
+    assert none.probe(site) == "2 columns, no rows in them"
+    given = {"system": "oracle", "driver_jar": "x.jar", "credential": "shop", "table": "t"}
+    assert "answers" in JdbcSource.model_validate(given).probe(site)

@@ -18,8 +18,10 @@ import pytest
 
 from deltaworks.config.cache import cache_dir
 from deltaworks.contracts.context import BatchWrite, RunContext
+from deltaworks.engines.databases.server import Place
 from deltaworks.engines.spark.connector_jars import add_jars, connector_jars
 from deltaworks.engines.spark.jars import jar_files
+from deltaworks.engines.spark.jdbc import write_rows
 from deltaworks.model.commit import Txn
 from tests.services.databases import Database
 from tests.workbench import Workbench
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
+LANDING = "deltaworks.engines.spark.database_landing"
 
 
 @pytest.fixture(autouse=True)
@@ -292,19 +295,18 @@ def test_a_batch_that_another_driver_landed_meanwhile_is_left_alone(
     database: Database, context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from deltaworks.engines.databases.books import Books
-    from deltaworks.engines.spark import database_landing
 
     database.sql("DROP TABLE IF EXISTS race_t", "CREATE TABLE race_t (id int)")
-    sink, real = database.made("sink", table="race_t"), database_landing.write_rows
+    sink = database.made("sink", table="race_t")
 
     def overtaken(*given: Any) -> None:
-        real(*given)
+        write_rows(*given)
         with sink.server.open(sink.address(context.site), read_only=False) as talk:
-            place = sink.server.resolved(talk, database_landing.Place("", "race_t"))
+            place = sink.server.resolved(talk, Place("", "race_t"))
             Books(sink.server, place).note(talk, "writer", 1)
             talk.commit()
 
-    monkeypatch.setattr(database_landing, "write_rows", overtaken)
+    monkeypatch.setattr(f"{LANDING}.write_rows", overtaken)
     info = land(database, context, context.spark.sql("SELECT 1 AS id"), 1, table="race_t")
     assert (info.committed, info.note) == (False, "this batch landed before")
     assert database.sql("SELECT count(*) FROM race_t") == [(0,)]
@@ -313,17 +315,15 @@ def test_a_batch_that_another_driver_landed_meanwhile_is_left_alone(
 def test_rows_that_were_staged_twice_are_not_moved_in(
     database: Database, context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltaworks.engines.spark import database_landing
     from deltaworks.errors import EngineError
 
     database.sql("DROP TABLE IF EXISTS twice_t", "CREATE TABLE twice_t (id int)")
-    real = database_landing.write_rows
 
     def twice(*given: Any) -> None:
-        real(*given)
-        real(*given)
+        write_rows(*given)
+        write_rows(*given)
 
-    monkeypatch.setattr(database_landing, "write_rows", twice)
+    monkeypatch.setattr(f"{LANDING}.write_rows", twice)
     frame = context.spark.range(3).selectExpr("CAST(id AS int) AS id")
     with pytest.raises(EngineError, match="6 rows were staged and 3 sent"):
         land(database, context, frame, 1, table="twice_t")

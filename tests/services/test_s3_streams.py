@@ -18,6 +18,13 @@ from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.streams.tables import SCHEMA, batch
 from tests.workbench import Workbench
 
+IMPATIENT = {
+    "timeout": "500ms",
+    "connect_timeout": "500ms",
+    "max_retries": "0",
+    "retry_timeout": "500ms",
+}
+
 
 @pytest.fixture
 def bucket(s3: S3Server, request: pytest.FixtureRequest) -> Bucket:
@@ -51,6 +58,8 @@ def test_a_projects_stream_reaches_its_bucket_by_a_credential(
         sink.write(batch(1))
         assert sink.commit_epoch(1).version == 1
     assert bucket.ids() == [1]
+    (record,) = desk.open().epochs(bucket.location)
+    assert (record.writer_id, record.epoch, record.version) == ("w", 1, 1)
 
 
 def test_keyed_epochs_land_there_too(bucket: Bucket) -> None:
@@ -107,17 +116,45 @@ def test_a_server_that_is_not_there_is_a_short_error_without_the_secret(s3: S3Se
 
 
 def test_an_outage_is_an_error_after_a_while_and_costs_no_row(bucket: Bucket, s3: S3Server) -> None:
-    short = {"timeout": "500ms", "connect_timeout": "500ms", "max_retries": "0"}
-    bucket.options.update(short, retry_timeout="500ms")
+    bucket.options.update(IMPATIENT)
     with bucket.opened(limits=Limits(retry_seconds=1.2)) as sink:
         sink.write(batch(1))
         sink.commit_epoch(1)
         s3.process.send_signal(signal.SIGSTOP)
         try:
             sink.write(batch(2))
-            with pytest.raises(StorageError, match="S3 error"):
+            with pytest.raises(StorageError, match="cannot be used"):
                 sink.commit_epoch(2)
         finally:
             s3.process.send_signal(signal.SIGCONT)
         assert sink.commit_epoch(2).rows == 1
     assert bucket.ids() == [1, 2]
+
+
+def test_an_outage_is_waited_out(bucket: Bucket, s3: S3Server) -> None:
+    bucket.options.update(IMPATIENT)
+    with bucket.opened(limits=Limits(retry_seconds=60)) as sink:
+        sink.write(batch(1))
+        sink.commit_epoch(1)
+        s3.process.send_signal(signal.SIGSTOP)
+        back = threading.Timer(2, s3.process.send_signal, [signal.SIGCONT])
+        back.start()
+        try:
+            for n in (2, 3):
+                sink.write(batch(n))
+                assert sink.commit_epoch(n).rows == 1
+        finally:
+            s3.process.send_signal(signal.SIGCONT)
+            back.join()
+        assert sink.last_committed_epoch == 3
+    assert bucket.ids() == [1, 2, 3]
+
+
+def test_history_is_filled_in_beside_the_live_stream(bucket: Bucket) -> None:
+    with bucket.opened("live") as live, bucket.opened("backfill-2025") as backfill:
+        for n in range(3):
+            live.write(batch(n))
+            live.commit_epoch(100 + n)
+            backfill.write(batch(1000 + n))
+            backfill.commit_epoch(n)
+    assert bucket.ids() == [0, 1, 2, 1000, 1001, 1002]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.errors import BatchKeyError, InputError, SchemaMismatch
+from deltaworks.model.epochs import Limits
 from deltaworks.streams.changelog import changes, newest
 from deltaworks.streams.landing import Spool
 from tests.streams.tables import SCHEMA, batch, ids, opened, rows, table
@@ -168,7 +169,8 @@ def test_a_merge_that_meets_a_faster_writer_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merge = EpochTable.merge
-    with opened(tmp_path, mode="upsert", keys=["id"]) as sink, opened(tmp_path, "other") as other:
+    words: dict[str, Any] = {"mode": "upsert", "keys": ["id"], "limits": Limits(retry_seconds=30)}
+    with opened(tmp_path, **words) as sink, opened(tmp_path, "other") as other:
 
         def overtaken(self: EpochTable, *arguments: Any) -> Any:
             monkeypatch.setattr(EpochTable, "merge", merge)

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltaworks.engines.parquet_rows import parquet_schema
+from deltaworks.engines.arrow_files.declared import declared_schema
+from deltaworks.engines.arrow_files.parquet import ParquetFiles
 from deltaworks.errors import StorageError
 from deltaworks.streams.sink import EpochSink
 from tests.streams.tables import SCHEMA
@@ -133,7 +134,8 @@ def test_upserts_are_streamed_by_key(desk: Workbench) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (PIPELINE.replace("type: parquet", "type: csv"), "not csv into delta"),
+        (PIPELINE.replace("type: parquet", "type: avro"), "not avro into delta"),
+        (PIPELINE.replace("inbox}", "inbox, source_file: true}"), '"source_file"'),
         (PIPELINE + "transform: [{type: select, columns: [id]}]\n", "no transforms"),
         (PIPELINE.replace("events}", "events, merge_schema: true}"), '"merge_schema"'),
         (PIPELINE.replace("events}", "events, mode: overwrite}"), 'no mode "overwrite"'),
@@ -148,6 +150,124 @@ def test_what_needs_spark_is_refused_naming_it(desk: Workbench, text: str, messa
     assert "deltaworks run" in answer.stderr
 
 
+SCHEMA_TEXT = "id bigint not null, s string"
+FORMATS = {
+    "csv": "id,s\n1,x\n2,\n",
+    "json": '{"id": 1, "s": "x"}\n{"id": 2}\n',
+}
+
+
+def put_text(desk: Workbench, name: str, text: str, number: int = 1) -> Path:
+    path = desk.root / "inbox" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, ns=(number * 10**9, number * 10**9))
+    return path
+
+
+def source(kind: str, words: str = "") -> str:
+    return PIPELINE.replace("type: parquet", f"type: {kind}{words}")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_text_gets_the_types_of_the_schema_or_of_the_table(desk: Workbench, kind: str) -> None:
+    put_text(desk, f"1.{kind}", FORMATS[kind])
+    desk.pipeline("p", source(kind, f", schema: '{SCHEMA_TEXT}'"))
+    assert streamed(desk)["rows"] == 2
+    desk.pipeline("p", source(kind))
+    put_text(desk, f"2.{kind}", FORMATS[kind].replace("1", "3", 1), 2)
+    put_text(desk, f"3.{kind}", "", 3)
+    assert streamed(desk)["files"] == 2
+    found = sorted((row["id"], row["s"]) for row in desk.rows("events"))
+    assert found == [(1, "x"), (2, None), (2, None), (3, "x")]
+
+
+def test_orc_files_and_lines_of_text_are_streamed(desk: Workbench) -> None:
+    from pyarrow import orc
+
+    (desk.root / "inbox").mkdir()
+    orc.write_table(pa.table({"id": [1], "s": ["x"]}, schema=SCHEMA), desk.root / "inbox" / "1.orc")
+    desk.pipeline("p", source("orc"))
+    assert streamed(desk)["rows"] == 1
+    assert ids(desk) == [1]
+    desk.pipeline("p", source("text").replace("inbox", "lines").replace("events", "notes"))
+    (desk.root / "lines").mkdir()
+    (desk.root / "lines" / "1.txt").write_text("one\n\ntwo", encoding="utf-8")
+    assert streamed(desk)["rows"] == 3
+    assert sorted(row["value"] for row in desk.rows("notes")) == ["", "one", "two"]
+
+
+def test_csv_is_read_as_its_source_says(desk: Workbench) -> None:
+    words = ", header: false, delimiter: ';', quote: \"'\", escape: '\\', null_value: NA"
+    desk.pipeline("p", source("csv", f", schema: '{SCHEMA_TEXT}'{words}"))
+    put_text(desk, "1.csv", "1;'a;\\'b'\n2;NA\n3;''\n")
+    streamed(desk)
+    found = sorted((row["id"], row["s"]) for row in desk.rows("events"))
+    assert found == [(1, "a;'b"), (2, None), (3, "")]
+
+
+def test_csv_that_makes_its_table_is_text(desk: Workbench) -> None:
+    desk.pipeline("p", source("csv"))
+    put_text(desk, "1.csv", FORMATS["csv"])
+    streamed(desk)
+    assert [row["id"] for row in desk.rows("events")] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "text", "message"),
+    [
+        ("csv", f", schema: '{SCHEMA_TEXT}'", "id,s\nx,1\n", "is not a CSV file, or not as"),
+        ("csv", f", schema: '{SCHEMA_TEXT}'", "id,s\n1,2,3\n", "is not a CSV file, or not as"),
+        ("csv", f", schema: '{SCHEMA_TEXT}'", "id,other\n1,2\n", "has the columns id, other"),
+        ("csv", ", schema: 'id wrong'", "id\n1\n", 'schema "id wrong" cannot be understood'),
+        ("csv", ", schema: 'id variant'", "id\n1\n", 'does not know type "variant"'),
+        ("csv", ", schema: 'id'", "id\n1\n", 'names no type for "id"'),
+        ("csv", "", "", "is not a Delta table"),
+        ("json", "", '{"id": 1}\n', "is not a Delta table"),
+        ("json", f", schema: '{SCHEMA_TEXT}'", '{"id": 1, "more": 2}\n', "is not a JSON file"),
+        ("json", f", schema: '{SCHEMA_TEXT}'", "no json\n", "is not a JSON file"),
+    ],
+)
+def test_text_that_does_not_fit_is_an_error_that_names_it(
+    desk: Workbench, kind: str, words: str, text: str, message: str
+) -> None:
+    desk.pipeline("p", source(kind, words))
+    put_text(desk, f"1.{kind}", text)
+    answer = desk.cli("stream", "run", "p")
+    assert answer.code in (1, 2), answer.stderr
+    assert message in answer.stderr
+    assert len(answer.stderr.splitlines()) <= 4
+
+
+def test_every_type_can_be_declared() -> None:
+    text = (
+        "a tinyint, b smallint, c int, d bigint, e float, f double, g boolean, h string, i binary,"
+        " j date, k timestamp, l timestamp_ntz, m decimal(10,2), n decimal(5), o decimal,"
+        " p struct<x: int, y: array<string>>, q map<string, double>, r varchar(3)"
+    )
+    found = {field.name: str(field.type) for field in declared_schema(text)}
+    assert list(found.values()) == [
+        *("int8", "int16", "int32", "int64", "float", "double", "bool", "string", "binary"),
+        *("date32[day]", "timestamp[us, tz=UTC]", "timestamp[us]", "decimal128(10, 2)"),
+        *("decimal128(5, 0)", "decimal128(10, 0)", "struct<x: int32, y: list<item: string>>"),
+        *("map<string, double>", "string"),
+    ]
+
+
+def test_columns_that_only_folders_tell_of_are_refused(desk: Workbench) -> None:
+    desk.pipeline("p", PIPELINE)
+    put(desk, 1).rename(_folder(desk, "day=1") / "1.parquet")
+    answer = desk.cli("stream", "run", "p")
+    assert answer.code == 4
+    assert 'does not read "day" from the names of folders' in answer.stderr
+
+
+def _folder(desk: Workbench, name: str) -> Path:
+    path = desk.root / "inbox" / name
+    path.mkdir()
+    return path
+
+
 def test_a_file_that_is_gone_is_named() -> None:
     with pytest.raises(StorageError, match=r'"gone\.parquet" cannot be read'):
-        parquet_schema("gone.parquet")
+        ParquetFiles().columns("gone.parquet")

@@ -47,10 +47,10 @@ def test_no_epoch_waits_for_upkeep_and_no_reader_sees_half_of_it(
     slow, started = threading.Event(), threading.Event()
     compact = EpochTable.compact
 
-    def held(self: EpochTable, note: dict[str, Any]) -> int:
+    def held(self: EpochTable, note: dict[str, Any], *, small_bytes: int) -> int:
         started.set()
         slow.wait(10)
-        return compact(self, note)
+        return compact(self, note, small_bytes=small_bytes)
 
     monkeypatch.setattr(EpochTable, "compact", held)
     with opened(tmp_path, upkeep=BUSY) as sink:
@@ -70,7 +70,7 @@ def test_no_epoch_waits_for_upkeep_and_no_reader_sees_half_of_it(
 def test_upkeep_that_fails_is_told_and_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: bool
 ) -> None:
-    def fail(*_: Any) -> int:
+    def fail(*_: Any, **__: Any) -> int:
         raise error
 
     heard: list[Event] = []
@@ -169,10 +169,10 @@ def test_of_two_who_would_join_the_same_files_one_does(
     """delta-rs notices no conflict between two compactions, and rows would be there twice."""
     compact, both, joined = EpochTable.compact, threading.Barrier(2, timeout=1), list[int]()
 
-    def together(self: EpochTable, note: dict[str, Any]) -> int:
+    def together(self: EpochTable, note: dict[str, Any], *, small_bytes: int) -> int:
         with suppress(threading.BrokenBarrierError):
             both.wait()  # until the other is here too, which it must never be
-        joined.append(compact(self, note))
+        joined.append(compact(self, note, small_bytes=small_bytes))
         return joined[-1]
 
     monkeypatch.setattr(EpochTable, "compact", together)

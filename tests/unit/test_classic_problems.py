@@ -272,13 +272,6 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         '"schemaName": columns and their types are wanted',
         "id bigint",
     ),
-    "credential of a later release": (
-        classic({**CSV, "credentialId": "lake"}),
-        9,
-        "extract.credentialId",
-        '"credentialId" cannot be used here in this release',
-        "leave it out",
-    ),
     "name": (
         {**classic(), "pipelineId": "../x"},
         2,

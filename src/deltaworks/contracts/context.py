@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltaworks.config.project import ProjectConfig
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.config.vault.credential import Credential
 from deltaworks.config.vault.lookup import Vault
 from deltaworks.model.commit import Txn
@@ -26,11 +27,17 @@ class Site:
     root: Path
     warehouse: str
     vault: Vault = field(default_factory=Vault, repr=False)
+    stores: Stores = field(default=NO_STORES, repr=False)
 
     @staticmethod
     def of(config: ProjectConfig) -> Site:
         """The place that a project file describes."""
-        return Site(root=config.root, warehouse=config.warehouse, vault=config.vault)
+        return Site(
+            root=config.root,
+            warehouse=config.warehouse,
+            vault=config.vault,
+            stores=config.stores,
+        )
 
     def credential(self, name: str) -> Credential:
         """The credential with a name; from here on its secrets are kept out of every text."""

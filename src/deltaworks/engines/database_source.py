@@ -97,6 +97,13 @@ class DatabaseSource(DatabaseEnd, Source):
             last = since.position["until"] if since is not None and same else None
             return self._increment(talk, identity, _named(columns, self.watermark), last)
 
+    def probe(self, site: Site) -> str:
+        with self.server.open(self.address(site), read_only=True) as talk:
+            columns = self._columns(talk)
+            where = f" WHERE {self.where}" if self.where else ""
+            found = talk.rows(f"SELECT 1 FROM {self._relation()}{where} LIMIT 1")
+        return f"{len(columns)} columns, {'rows' if found else 'no rows'} in them"
+
     def start_at(self, site: Site, point: str) -> Bounds | None:
         position = {"until": point, "rows": None}
         return Bounds(

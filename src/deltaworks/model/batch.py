@@ -20,6 +20,13 @@ class FileStamp:
     path: str
     size_bytes: int
     modified_ns: int
+    tag: str = ""
+    """What an object store calls the content."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain document for the ledger."""
+        told = asdict(self)
+        return told if self.tag else {key: value for key, value in told.items() if key != "tag"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +79,7 @@ class Bounds:
         return {
             "kind": self.kind,
             "identity": self.identity,
-            "files": [asdict(stamp) for stamp in self.files],
+            "files": [stamp.to_json() for stamp in self.files],
             "position": dict(self.position),
         }
 

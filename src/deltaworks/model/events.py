@@ -90,3 +90,7 @@ class RowsFlushed(Event):
     size_bytes: int
     """In memory, before they were packed."""
     seconds: float
+    buffered_bytes: int = 0
+    """What waits in memory now."""
+    lag_seconds: float = 0.0
+    """How old the oldest row is that no epoch has yet."""

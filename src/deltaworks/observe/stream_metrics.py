@@ -42,11 +42,13 @@ class StreamMetrics:
         self._epochs = made(client.Counter, "epochs", "Epochs that landed.")
         self._flushes = made(client.Counter, "flushes", "Times that rows were put into storage.")
         self._flushed = made(client.Counter, "flushed_rows", "Rows put into storage.")
+        self._packed = made(client.Counter, "flushed_bytes", "Bytes in memory of these rows.")
         self._commit = made(
             client.Histogram, "commit_seconds", "From the call to the answer.", buckets=_SECONDS
         )
         self._buffer = made(client.Gauge, "buffer_bytes", "What waits in memory.")
-        self._lag = made(client.Gauge, "lag_seconds", "Age of the last epoch's oldest row.")
+        self._lag = made(client.Gauge, "lag_seconds", "Age of the oldest row at the last event.")
+        self._at = made(client.Gauge, "last_commit_timestamp_seconds", "When an epoch last landed.")
         self._last = made(client.Gauge, "last_epoch", "The last epoch that landed.")
 
     def __call__(self, event: Event) -> None:
@@ -55,6 +57,9 @@ class StreamMetrics:
             labels = (event.pipeline, event.writer_id)
             self._flushes.labels(*labels).inc()
             self._flushed.labels(*labels).inc(event.rows)
+            self._packed.labels(*labels).inc(event.size_bytes)
+            self._buffer.labels(*labels).set(event.buffered_bytes)
+            self._lag.labels(*labels).set(event.lag_seconds)
         elif isinstance(event, EpochCommitted):
             self._count(event)
 
@@ -71,3 +76,4 @@ class StreamMetrics:
         self._buffer.labels(*labels).set(event.buffered_bytes)
         self._lag.labels(*labels).set(commit.lag_seconds)
         self._last.labels(*labels).set(commit.epoch)
+        self._at.labels(*labels).set_to_current_time()

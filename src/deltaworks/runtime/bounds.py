@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import Site
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.table_source import table_info
@@ -98,18 +99,18 @@ def take_pins(plan: Plan, site: Site) -> dict[str, Pin]:
     found = {}
     for stage in plan.stages:
         for place in stage.plugin.tables_read(site) if isinstance(stage, Verify) else ():
-            if (identity := DeltaRsEngine().identity(place)) is not None:
+            if (identity := DeltaRsEngine(site.stores).identity(place)) is not None:
                 found[place] = Pin(*identity)
     return found
 
 
-def why_unpinned(pins: Mapping[str, Pin]) -> str:
+def why_unpinned(pins: Mapping[str, Pin], stores: Stores = NO_STORES) -> str:
     """Why a table cannot be looked into as it was; empty when all can."""
     for place, pin in pins.items():
         try:
-            if table_info(place, label=place).table_id != pin.table_id:
+            if table_info(place, label=place, stores=stores).table_id != pin.table_id:
                 return f'"{place}" is another table now'
-            table_info(place, label=place, version=pin.version)
+            table_info(place, label=place, version=pin.version, stores=stores)
         except DeltaworksError as problem:
             return problem.message
     return ""

@@ -13,7 +13,7 @@ from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import nothing_new, take_bounds
 from deltaworks.runtime.frames import Keeper
-from deltaworks.runtime.ledger import Ledger, LedgerState
+from deltaworks.runtime.ledger import LedgerState
 from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
@@ -69,9 +69,7 @@ def part_of(plan: Plan, stage: Stage) -> Plan:
 
 
 def _state(plan: Plan, place: Workplace) -> LedgerState:
-    config = place.config
-    name = plan.pipeline.name
-    return Ledger.open(config.warehouse, project=config.project_id, pipeline=name).state()
+    return place.ledger(plan.pipeline.name).state()
 
 
 def _walked(

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
+from deltaworks.engines.arrow_files.formats import WORDS, arrow_files
+from deltaworks.engines.arrow_files.reading import ArrowFiles
 from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.engines.parquet_rows import parquet_batches, parquet_schema
+from deltaworks.engines.object_stores import table_options
+from deltaworks.engines.partitions import partition_keys
 from deltaworks.errors import GuardError, UnsupportedOperation
 from deltaworks.model.batch import FileStamp
 from deltaworks.model.epochs import EpochCommit
@@ -28,9 +31,10 @@ _COLUMNS = (
     ("at", "time"),
     ("files", "text"),
 )
-_SOURCE_WORDS = {"type", "path", "incremental"}
-_SINK_WORDS = {"type", "table", "path", "mode", "merge_keys", "partition_by", "properties"}
+_PLACE = {"type", "table", "path", "credential"}
+_SINK_WORDS = _PLACE | {"mode", "merge_keys", "partition_by", "properties"}
 _MODES = ("append", "upsert")
+_WITH_SPARK = "use `deltaworks run`, which has Spark"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,19 +65,21 @@ def stream_plan(
     """Stream every file that is new; each lands once, whatever is killed in between."""
     refuse_unstreamable(plan)
     (source,), (load,) = plan.sources, plan.loads
-    ref = load.plugin.target(place.site)
+    ref, stores = load.plugin.target(place.site), place.config.stores
     words = load.plugin.document()
-    found = sorted(
-        source.plugin.bounds(place.site, None).files, key=lambda s: (s.modified_ns, s.path)
-    )
+    bounds = source.plugin.bounds(place.site, None)
+    _refuse_folders(partition_keys(bounds))
+    found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
+    files = arrow_files(source.plugin.plugin_type(), source.plugin.document(), stores)
     options = StreamOptions(
         writer_id=writer_id,
         mode=words.get("mode", "append"),
         keys=words.get("merge_keys", ()),
         lock_wait_seconds=place.config.locks.wait_seconds,
+        storage_options=table_options(stores, ref.location),
     )
     new = NewTable(
-        schema=parquet_schema(found[0].path),
+        schema=files.columns(found[0].path),
         partition_by=words.get("partition_by", ()),
         properties=words.get("properties", {}),
     )
@@ -81,7 +87,8 @@ def stream_plan(
     with open_stream(ref, options, new_table=new, ledger=ledger, tell=place.bus.tell) as sink:
         book = _Book.open(place, sink)
         waiting = book.unread(found)
-        commits = tuple(_epochs(sink, book, waiting, files_per_epoch, place.clock.now))
+        groups = [waiting[n : n + files_per_epoch] for n in range(0, len(waiting), files_per_epoch)]
+        commits = tuple(_epochs(sink, book, groups, files, place.clock.now))
         return StreamResult(
             pipeline=plan.pipeline.name,
             table=ref.label,
@@ -94,17 +101,16 @@ def stream_plan(
 def _epochs(
     sink: EpochSink[Any],
     book: _Book,
-    waiting: Sequence[FileStamp],
-    files_per_epoch: int,
+    groups: Sequence[Sequence[FileStamp]],
+    files: ArrowFiles,
     now: Callable[[], Any],
 ) -> Iterator[EpochCommit]:
-    for start in range(0, len(waiting), files_per_epoch):
-        files = waiting[start : start + files_per_epoch]
+    for group in groups:
         last = sink.last_committed_epoch
         epoch = 1 if last is None else last + 1
-        book.plan(epoch, files, now())
-        for file in files:
-            for batch in parquet_batches(file.path):
+        book.plan(epoch, group, now())
+        for stamp in group:
+            for batch in files.batches(stamp.path, into=sink.schema):
                 sink.write(batch)
         yield sink.commit_epoch(epoch)
 
@@ -120,12 +126,12 @@ class _Book:
     @staticmethod
     def open(place: Workplace, sink: EpochSink[Any]) -> _Book:
         location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
-        table = EventTable(location, event_schema(_COLUMNS))
+        table = EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
         return _Book(table, sink.writer.name, sink.last_committed_epoch)
 
     def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> None:
         """Write down what an epoch reads; the table does not have it yet."""
-        listed = [[file.path, file.size_bytes, file.modified_ns] for file in files]
+        listed = [astuple(file) for file in files]
         row = {"writer": self.writer, "epoch": epoch, "at": at, "files": json.dumps(listed)}
         self.table.append(row)
         self.table.compact()
@@ -153,22 +159,31 @@ class _Book:
         return {stamp.path: stamp for stamp in stamps}
 
 
+def _refuse_folders(keys: Sequence[str]) -> None:
+    """Columns that only the names of folders tell of would be lost."""
+    if keys:
+        raise UnsupportedOperation(
+            f'a stream does not read "{keys[0]}" from the names of folders', hint=_WITH_SPARK
+        )
+
+
 def refuse_unstreamable(plan: Plan) -> None:
-    """A stream has no Spark: it reads Parquet and writes a Delta table, with nothing between."""
-    hint = "use `deltaworks run`, which has Spark"
+    """A stream has no Spark: it reads files and writes a Delta table, with nothing between."""
+    hint = _WITH_SPARK
     if len(plan.sources) != 1 or len(plan.loads) != 1:
         raise UnsupportedOperation("a stream has one source and one table", hint=hint)
     if len(plan.stages) != len(plan.sources) + len(plan.loads):
         raise UnsupportedOperation("a stream has no transforms and no checks", hint=hint)
     (source,), (load,) = plan.sources, plan.loads
-    if source.plugin.plugin_type() != "parquet" or load.plugin.plugin_type() != "delta":
+    kind = source.plugin.plugin_type()
+    if kind not in WORDS or load.plugin.plugin_type() != "delta":
         raise UnsupportedOperation(
-            f"a stream reads Parquet files into a Delta table, "
-            f"not {source.plugin.plugin_type()} into {load.plugin.plugin_type()}",
+            f"a stream reads {', '.join(WORDS)} files into a Delta table, "
+            f"not {kind} into {load.plugin.plugin_type()}",
             hint=hint,
         )
     words = load.plugin.document()
-    unknown = {*source.plugin.document()} - _SOURCE_WORDS | {*words} - _SINK_WORDS
+    unknown = {*source.plugin.document()} - WORDS[kind] | {*words} - _SINK_WORDS
     if unknown:
         raise UnsupportedOperation(f'a stream does not know "{min(unknown)}"', hint=hint)
     if words.get("mode", "append") not in _MODES:

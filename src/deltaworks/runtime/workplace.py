@@ -36,14 +36,27 @@ class Workplace:
         """Where the project's paths and tables are."""
         return Site.of(self.config)
 
-    def quarantine(self, pipeline: str) -> Quarantine:
+    def quarantine(self, pipeline: str, *, project: str = "") -> Quarantine:
         """What a pipeline has set aside."""
         config = self.config
-        return Quarantine.of(config.warehouse, project=config.project_id, pipeline=pipeline)
+        return Quarantine.of(
+            config.warehouse,
+            project=project or config.project_id,
+            pipeline=pipeline,
+            stores=config.stores,
+            spark=lambda location: self.spark.at(location, config.stores),
+        )
+
+    def ledger(self, pipeline: str) -> Ledger:
+        """The batches of a pipeline."""
+        config = self.config
+        return Ledger.open(
+            config.warehouse, project=config.project_id, pipeline=pipeline, stores=config.stores
+        )
 
     def ledger_id(self) -> str:
         """The id of the warehouse's ledger, which no other warehouse has."""
-        return Ledger.open(self.config.warehouse, project="", pipeline="").table.table_id
+        return self.ledger("").table.table_id
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,12 @@ class EpochBuffer(Generic[Stored]):
         return self._held_bytes
 
     @property
+    def since(self) -> float | None:
+        """When the oldest row came that belongs to no sealed epoch yet; None without any."""
+        with self._changed:
+            return min((c.since for c in (*self._chunks, self._open) if c.rows), default=None)
+
+    @property
     def open_rows(self) -> int:
         """Rows that belong to no sealed epoch yet."""
         with self._changed:

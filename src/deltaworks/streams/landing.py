@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import psutil
 
-from deltaworks.engines.deltars.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.data_files import DataFile, DataFolder, partition_text
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.errors import InputError
 from deltaworks.model.commit import Txn
@@ -220,7 +220,7 @@ def split(rows: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | 
             same = pc.is_null(column) if value is None else pc.equal(column, value)
             mask = same if mask is None else pc.and_kleene(mask, same)
         part = rows.filter(mask).drop_columns(list(columns))
-        found.append(({name: _text(value) for name, value in values.items()}, part))
+        found.append(({name: partition_text(value) for name, value in values.items()}, part))
     return found
 
 
@@ -253,9 +253,3 @@ def _equals(name: str, value: Any) -> str:
 def quoted(name: str) -> str:
     """A name that delta-rs' SQL takes as it is."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from deltaworks.engines.commit_protocol import require_stream
 from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
-from deltaworks.engines.deltars.statistics import MOST_COLUMNS
 from deltaworks.engines.deltars.writable import refuse_unwritable
 from deltaworks.engines.lock import joining_lock, locked, table_lock, writer_lock
 from deltaworks.errors import ConfigError, TableNotFound
@@ -100,7 +100,10 @@ def open_stream(
     locks = _Locks(ref.location, options)
     with ExitStack() as stack:
         stack.enter_context(locks.own())
-        table = EpochTable(place, _opened(place, ref, new_table or NewTable(), locks))
+        handle = _opened(place, ref, new_table or NewTable(), locks)
+        require_stream(ref.location, handle, options.storage_options)
+        only_adds = options.writer_id if options.mode == "append" else ""
+        table = EpochTable(place, handle, only_adds=only_adds)
         refuse_unwritable(table.table, label=ref.label, only_adds=options.mode == "append")
         writer = Writer(
             ledger=ledger,
@@ -108,7 +111,7 @@ def open_stream(
             table_id=table.table_id,
             writer_id=options.writer_id,
         )
-        _clean(table, writer, DataFolder(place.location, storage_options=place.storage_options))
+        _clean(table, writer, table.folder())
         fitting = _fitting(table, options, ref.label)
         sink: EpochSink[Any] = EpochSink(
             table=table,
@@ -226,14 +229,8 @@ def _landing(
     table: EpochTable, writer: Writer, options: StreamOptions, fitting: Fitting
 ) -> Landing[Any]:
     if options.mode == "append":
-        indexed = table.indexed_columns
-        folder = DataFolder(
-            table.location,
-            storage_options=table.place.storage_options,
-            most_columns=MOST_COLUMNS if indexed is None else indexed,
-        )
         prefix = f"{_prefix(writer)}{secrets.token_hex(8)}."
-        return AppendLanding(folder, fitting, table.partition_columns, prefix)
+        return AppendLanding(table.folder(), fitting, table.partition_columns, prefix)
     spool = Spool(hashlib.sha256(writer.name.encode()).hexdigest()[:20])
     if options.mode == "overwrite_partitions":
         return ReplaceLanding(spool, fitting, table.partition_columns)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deltaworks.engines.deltars.schemas import delta_schema
 from deltaworks.errors import ConstraintViolated, InputError, SchemaMismatch
 from deltaworks.model.schema import ADDED, CAST, MISSING, Schema, SchemaChange, compare, diff_text
+from deltaworks.streams.growth import grown, misspelt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,10 +59,9 @@ class Fitting:
     def _refuse(self, schema: pa.Schema) -> None:
         changes = compare(self._known, delta_schema(schema))
         wrong = tuple(change for change in changes if not self._may(change))
-        new = [change.column for change in wrong if change.kind == ADDED]
-        if self.grow is not None and new and len(new) == len(wrong) and _are_columns(new, schema):
-            columns = schema.empty_table().select(new).schema
-            self.schema, self._known = self.grow(columns)
+        self._refuse_misspelt(schema)
+        if self.grow is not None and wrong and {change.kind for change in wrong} == {ADDED}:
+            self.schema, self._known = self.grow(grown(self.schema, schema))
         elif wrong:
             raise SchemaMismatch(
                 f'the rows do not fit "{self._label}":\n{diff_text(wrong)}',
@@ -69,9 +69,20 @@ class Fitting:
                 context={"fields": [change.column for change in wrong]},
             )
 
+    def _refuse_misspelt(self, schema: pa.Schema) -> None:
+        own = {field.name.lower(): field for field in self.schema}
+        for field in schema:
+            mine = own.get(field.name.lower(), field)
+            for path in misspelt(mine.type, field.type, field.name):
+                raise SchemaMismatch(
+                    f'"{path}" is spelt otherwise in "{self._label}": {mine.type}',
+                    hint="within a column, names must be spelt as in the table",
+                    context={"fields": [path]},
+                )
+
     def _may(self, change: SchemaChange) -> bool:
         if change.kind == MISSING:
-            return "." not in change.column and change.column not in self._required
+            return change.column not in self._required
         return change.kind == CAST
 
     def _cast(self, rows: pa.Table) -> pa.Table:
@@ -93,11 +104,6 @@ class Fitting:
                     context={"fields": [field.name]},
                 ) from problem
         return pa.Table.from_arrays(columns, schema=_nullable(self.schema))
-
-
-def _are_columns(names: list[str], schema: pa.Schema) -> bool:
-    """Whether all are columns, and none a field within one."""
-    return set(names) <= set(schema.names)
 
 
 def _nullable(schema: pa.Schema) -> pa.Schema:

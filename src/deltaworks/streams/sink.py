@@ -84,9 +84,23 @@ class EpochSink(Generic[Stored]):
         return self._position.epoch
 
     @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self._table.arrow_schema()
+
+    @property
     def buffered_bytes(self) -> int:
         """How much waits in memory to be stored."""
         return self._buffer.held_bytes
+
+    @property
+    def lag_seconds(self) -> float:
+        """How old the oldest row is that is not in the table yet."""
+        unsettled = self._unsettled
+        ages = [] if unsettled is None else [unsettled[1].lag_seconds]
+        if (since := self._buffer.since) is not None:
+            ages.append(time.monotonic() - since)
+        return max(ages, default=0.0)
 
     def write(self, batch: Any) -> None:
         """Take rows for the next epoch; waits only while the buffer is full."""
@@ -167,6 +181,8 @@ class EpochSink(Generic[Stored]):
                 rows=sum(rows.num_rows for rows in tables),
                 size_bytes=sum(rows.nbytes for rows in tables),
                 seconds=time.monotonic() - started,
+                buffered_bytes=self._buffer.held_bytes,
+                lag_seconds=self.lag_seconds,
             )
         )
         return stored

@@ -80,10 +80,10 @@ class Upkeep:
 
     def _look_after(self) -> None:
         try:
-            table = self._own.reopened()
+            table = self._own.beside()
             self._compact(table)
             table.checkpoint()
-            fresh = table.reopened()
+            fresh = self._own.renewed(table)
         except DeltaworksError as problem:
             self._warn(f"the table was not looked after this time: {problem.message}")
             return
@@ -96,7 +96,8 @@ class Upkeep:
             return
         with suppress(GuardError, CommitConflict), self._joining(), self._lock():
             table.refresh()  # of two who join the same files, both would succeed
-            table.compact({"upkeep": "compact", "from": table.version})
+            note = {"upkeep": "compact", "from": table.version}
+            table.compact(note, small_bytes=self._plan.small_bytes)
 
     def _most_files(self, table: EpochTable) -> int:
         if self._plan.compact_files is not None:

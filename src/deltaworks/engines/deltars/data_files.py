@@ -66,6 +66,13 @@ class DataFolder:
             statistics=statistics,
         )
 
+    def read(self, name: str) -> pa.Table:
+        """The rows of one file."""
+        import pyarrow.parquet as pq
+
+        with translated(self.location), self._files().open_input_file(name) as handle:
+            return pq.ParquetFile(handle).read()
+
     def names(self, prefix: str) -> tuple[str, ...]:
         """The files right in the folder whose names begin so."""
         return tuple(sorted(name for name in self._listed("") if name.startswith(prefix)))
@@ -98,7 +105,8 @@ class DataFolder:
 
     def _lines(self, path: str) -> list[str]:
         with self._files().open_input_stream(path) as handle:
-            return str(handle.read().decode("utf-8")).splitlines()
+            text = str(handle.read().decode("utf-8"))
+            return [line for line in text.split("\n") if line]  # other breaks stand within values
 
     def _named_by_commit(self, path: str) -> Iterator[str]:
         for line in self._lines(path):
@@ -131,6 +139,13 @@ class DataFolder:
         from deltalake.fs import DeltaStorageHandler
 
         return PyFileSystem(DeltaStorageHandler(self.location, self._options))
+
+
+def partition_text(value: Any) -> str | None:
+    """A partition's value as the log spells it."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _write_parquet(rows: pa.Table, handle: Any) -> None:

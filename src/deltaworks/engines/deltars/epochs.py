@@ -18,8 +18,11 @@ from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
+from deltaworks.engines.deltars.joining import Joining, files_schema, joinable, small_groups
 from deltaworks.engines.deltars.log import check_log, file_changes
+from deltaworks.engines.deltars.log_tail import LogTail, add_action, commit_info, tail_of
 from deltaworks.engines.deltars.schemas import as_delta
+from deltaworks.engines.deltars.statistics import MOST_COLUMNS
 from deltaworks.engines.deltars.writable import refuse_properties
 from deltaworks.engines.files import fsync_commit, fsync_path
 from deltaworks.errors import GuardError
@@ -95,13 +98,22 @@ class TablePlace:
 
 
 class EpochTable:
-    """One table, held open by one writer."""
+    """One table, held open by one writer.
 
-    def __init__(self, place: TablePlace, table: DeltaTable) -> None:
+    Who only adds files names itself, and commits without delta-rs where that is quicker; so does
+    who joins them beside such a writer, under the same name.
+    """
+
+    def __init__(
+        self, place: TablePlace, table: DeltaTable, *, only_adds: str = "", joins: str = ""
+    ) -> None:
         self.place = place
         self.table = table
         self._before = table.version()
         self._folder = DataFolder(place.location, storage_options=place.storage_options)
+        self._only_adds = only_adds
+        self._joins = joins
+        self._tail = self._new_tail()
 
     @property
     def location(self) -> str:
@@ -116,18 +128,21 @@ class EpochTable:
     @property
     def version(self) -> int:
         """The version this handle stands at."""
-        return self.table.version()
+        return self.table.version() if self._tail is None else self._tail.version
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
         """The columns that files are divided by."""
         return tuple(self.table.metadata().partition_columns)
 
-    @property
-    def indexed_columns(self) -> int | None:
-        """How many columns the table wants statistics for, if it says so."""
+    def folder(self) -> DataFolder:
+        """Where the table's files are, with statistics for as many columns as it wants."""
         said = self.table.metadata().configuration.get("delta.dataSkippingNumIndexedCols")
-        return None if said is None or int(said) < 0 else int(said)
+        return DataFolder(
+            self.location,
+            storage_options=self.place.storage_options,
+            most_columns=MOST_COLUMNS if said is None or int(said) < 0 else int(said),
+        )
 
     def shape(self) -> tuple[object, ...]:
         """Everything that decides what a writer must do: columns, properties, features."""
@@ -149,17 +164,36 @@ class EpochTable:
 
     def transaction(self, app_id: str) -> int | None:
         """The last transaction of a writer, as this handle knows it."""
+        if self._tail is not None and self._tail.knows(app_id):
+            return self._tail.transaction(app_id)
         with translated(self.location):
-            return self.table.transaction_version(app_id)
+            found = self.table.transaction_version(app_id)
+        if self._tail is not None:
+            self._tail.learn(app_id, found)
+        return found
 
     def refresh(self) -> None:
         """Learn what others committed."""
         with translated(self.location):
+            if self._tail is not None and self._tail.follow():
+                return
             self.table.update_incremental()
+        self._tail = self._new_tail()
 
     def reopened(self, version: int | None = None) -> EpochTable:
         """The same table through a fresh handle, which starts from the newest checkpoint."""
-        return EpochTable(self.place, self.place.open(version))
+        return EpochTable(self.place, self.place.open(version), only_adds=self._only_adds)
+
+    def beside(self) -> EpochTable:
+        """The same table through a handle for what is done beside the stream, by delta-rs."""
+        joins = "" if self._tail is None else self._only_adds
+        return EpochTable(self.place, self.place.open(), joins=joins)
+
+    def renewed(self, beside: EpochTable) -> EpochTable:
+        """The same table from where such a handle stands, or quicker still from its checkpoint."""
+        if self._tail is None:
+            return self.reopened()
+        return EpochTable(self.place, beside.table, only_adds=self._only_adds)
 
     def restores(self, since: int) -> tuple[TableRestore, ...]:
         """The commits after a version that set the table back, oldest first."""
@@ -197,6 +231,8 @@ class EpochTable:
         self, files: Sequence[DataFile], txns: Sequence[Txn], note: Mapping[str, Any]
     ) -> int:
         """Make files part of the table; none is fine, then only the transactions are kept."""
+        if self._tail is not None:
+            return self._add_quickly(self._tail, files, txns, note)
         from deltalake.transaction import AddAction, RemoveAction
 
         adds: list[AddAction | RemoveAction] = [
@@ -220,6 +256,15 @@ class EpochTable:
                 post_commithook_properties=_no_hooks(),
             )
         return self._landed(note)
+
+    def _add_quickly(
+        self, tail: LogTail, files: Sequence[DataFile], txns: Sequence[Txn], note: Mapping[str, Any]
+    ) -> int:
+        how = {"mode": "Append", "partitionBy": json.dumps(self.partition_columns)}
+        info = commit_info("WRITE", how, json.dumps(dict(note)))
+        with self._committing():
+            version = tail.commit([info, *(add_action(file, is_new=True) for file in files)], txns)
+        return self._landed(note, version=version)
 
     def replace(
         self, rows: pa.Table, where: str, txns: Sequence[Txn], note: Mapping[str, Any]
@@ -262,13 +307,12 @@ class EpochTable:
         return self._landed(note, with_files=True), counts
 
     def add_columns(self, columns: pa.Schema) -> None:
-        """Give the table more columns; rows that are there have NULL in them."""
-        import pyarrow as pa
-
-        fields = pa.schema([field.with_nullable(True) for field in columns])  # noqa: FBT003
+        """Give the table more columns, or more within them; rows that are there have NULL."""
+        self._tail = None
+        self.refresh()
         with self._committing():
             self.table.alter.add_columns(
-                as_delta(fields).fields, post_commithook_properties=_no_hooks()
+                as_delta(columns).fields, post_commithook_properties=_no_hooks()
             )
         self.refresh()
         fsync_commit(self.location, self.version)
@@ -286,8 +330,10 @@ class EpochTable:
             if settings.get("delta.enableExpiredLogCleanup") != "false":
                 self.table.cleanup_metadata()
 
-    def compact(self, note: Mapping[str, Any]) -> int:
+    def compact(self, note: Mapping[str, Any], *, small_bytes: int) -> int:
         """Join small files; answers how many went. Rows and transactions stay as they are."""
+        if self._joins:
+            return self._join(note, small_bytes)
         with self._committing():
             done = self.table.optimize.compact(
                 max_concurrent_tasks=1,
@@ -299,8 +345,22 @@ class EpochTable:
             self._landed(note, with_files=True)
         return removed
 
+    def _join(self, note: Mapping[str, Any], small_bytes: int) -> int:
+        tail = self._tail_as(f"{self._joins}.joining")
+        groups = small_groups(self.table, small_bytes)
+        if tail is None or not groups:
+            return 0
+        with self._committing():
+            schema = files_schema(self.arrow_schema(), self.partition_columns)
+            joining = Joining(folder=self.folder(), schema=schema, prefix=f"stream.{self._joins}.")
+            removed = joining.join(groups, tail, note)
+        self._landed(note)
+        return removed
+
     def small_files(self, size_bytes: int) -> int:
-        """How many files are smaller than that."""
+        """How many files are smaller than that and could be joined."""
+        if self._joins:
+            return joinable(small_groups(self.table, size_bytes))
         return sum(size < size_bytes for size in self._adds("size_bytes"))
 
     def files(self) -> frozenset[str]:
@@ -321,10 +381,13 @@ class EpochTable:
         with translated(self.location):
             yield
 
-    def _landed(self, note: Mapping[str, Any], *, with_files: bool = False) -> int:
+    def _landed(
+        self, note: Mapping[str, Any], *, with_files: bool = False, version: int | None = None
+    ) -> int:
         """The version a commit became, once it is safe on disk."""
-        self.refresh()
-        version = self._version_with(note)
+        if version is None:
+            self.refresh()
+            version = self._version_with(note)
         if is_url(self.location):
             return version
         if with_files:
@@ -334,6 +397,17 @@ class EpochTable:
                 fsync_path(str(place))
         fsync_commit(self.location, version)
         return version
+
+    def _new_tail(self) -> LogTail | None:
+        return self._tail_as(self._only_adds) if self._only_adds else None
+
+    def _tail_as(self, writer: str) -> LogTail | None:
+        return tail_of(
+            self.location,
+            writer=writer,
+            version=self.table.version(),
+            settings=self.table.metadata().configuration,
+        )
 
     def _version_with(self, note: Mapping[str, Any]) -> int:
         """Where a commit with this note is: others may have committed since."""

@@ -1,0 +1,1 @@
+"""Files read as Arrow batches, without Spark: a reader for each format."""
