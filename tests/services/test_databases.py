@@ -472,6 +472,17 @@ def test_a_column_that_appears_is_told_or_merged(database: Database, bench: Work
     assert sorted((row["id"], row["color"]) for row in bench.rows("out")) == [(1, None), (2, "red")]
 
 
+def test_rows_without_bounds_land_once_for_each_batch_id(
+    database: Database, bench: Workbench
+) -> None:
+    numbers(database, "orders", 2)
+    pipeline(bench, database, "table: orders")
+    assert "--batch-id" in bench.run("p")["notes"][0]
+    assert bench.run("p", "--batch-id", "monday")["notes"] == []
+    assert bench.run("p", "--batch-id", "monday")["status"] == "skipped"
+    assert len(bench.rows("out")) == 4
+
+
 def test_a_secret_is_nowhere(
     database: Database, bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
