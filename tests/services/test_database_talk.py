@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltaworks.errors import (
     ConfigError,
+    EngineError,
     InputError,
     SpecError,
     TableNotFound,
     Unreachable,
 )
-from deltaworks.model.batch import UNBOUNDED, WATERMARK
+from deltaworks.model.batch import UNBOUNDED, WATERMARK, Bounds
 from deltaworks.sources.jdbc import JdbcSource
 from tests.services.databases import Database
 from tests.services.ports import free_port
@@ -268,3 +270,17 @@ def test_a_probe_reads_one_row(database: Database, tmp_path: Path) -> None:
     assert none.probe(site) == "2 columns, no rows in them"
     given = {"system": "oracle", "driver_jar": "x.jar", "credential": "shop", "table": "t"}
     assert "answers" in JdbcSource.model_validate(given).probe(site)
+
+
+def test_a_failure_without_a_reason_is_explained_by_a_server_that_is_gone(
+    database: Database, tmp_path: Path
+) -> None:
+    site = database.site(tmp_path)
+    ctx: Any = SimpleNamespace(site=site)
+    source = database.made("source", table="t")
+    bounds = Bounds(kind=UNBOUNDED, identity="")
+    odd, known = EngineError("a task failed"), SpecError("a column is wrong")
+    assert source.explain_failure(ctx, bounds, known) is known
+    assert source.explain_failure(ctx, bounds, odd) is odd
+    gone = database.made("source", table="t", port=free_port())
+    assert isinstance(gone.explain_failure(ctx, bounds, odd), Unreachable)

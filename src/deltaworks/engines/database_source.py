@@ -21,7 +21,7 @@ from deltaworks.engines.databases.slices import (
     parts_for,
     value_slices,
 )
-from deltaworks.errors import DeltaworksError, InputError, SpecError, TableNotFound
+from deltaworks.errors import DeltaworksError, EngineError, InputError, SpecError, TableNotFound
 from deltaworks.model.batch import UNBOUNDED, WATERMARK, Bounds
 from deltaworks.suggest import did_you_mean
 
@@ -130,6 +130,18 @@ class DatabaseSource(DatabaseEnd, Source):
 
     def changed_while_read(self, site: Site, bounds: Bounds) -> str:
         return ""  # one snapshot was read; what was changed since has a higher watermark
+
+    def explain_failure(
+        self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
+    ) -> DeltaworksError:
+        """A task that failed need not say why: then the server is asked whether it is there."""
+        if type(error) is not EngineError:
+            return error
+        try:
+            with self.server.open(self.address(ctx.site), read_only=True):
+                return error
+        except DeltaworksError as problem:
+            return problem.at(error.file, error.line)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.jdbc import JdbcRead, read_rows
