@@ -13,7 +13,7 @@ from deltaworks.contracts.plugin import Names
 from deltaworks.contracts.source import Source
 from deltaworks.engines.database_end import DatabaseEnd
 from deltaworks.engines.databases.address import Address
-from deltaworks.engines.databases.server import Column, Conversation, named_place
+from deltaworks.engines.databases.server import BLOCK_BYTES, Column, Conversation, named_place
 from deltaworks.engines.databases.slices import (
     PART,
     Slices,
@@ -268,7 +268,7 @@ class DatabaseSource(DatabaseEnd, Source):
         place = server.resolved(talk, named_place(self.table)) if self.table else None
         blocks = server.blocks(talk, place) if place and not self.partition_column else 0
         if place is not None and blocks:
-            parts = self.partitions or parts_for(server.size_bytes(talk, place), cores=cores)
+            parts = self.partitions or parts_for(blocks * BLOCK_BYTES, cores=cores)
             return block_slices(server, blocks, parts)
         column = self.partition_column
         if not column and place is not None and self.partitions:
