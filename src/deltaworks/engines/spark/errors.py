@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltaworks.engines.files import damaged_file
+from deltaworks.engines.spark.jdbc_errors import jdbc_error
 from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
 from deltaworks.engines.spark.worker_errors import worker_trouble
@@ -178,6 +179,8 @@ def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
         )
     if short in _LOST:
         return lost_jvm()
+    if found := jdbc_error(cause.class_name, cause.message):
+        return found
     for words in _STORAGE_WORDS:
         if words in cause.message:
             return StorageError(_storage_message(cause, words), hint=_STORAGE_FIX[words])
