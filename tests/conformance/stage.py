@@ -24,15 +24,26 @@ each_plugin = pytest.mark.parametrize(
 )
 
 
-def each_of(kind: str) -> pytest.MarkDecorator:
-    """Every plug-in of a kind."""
-    return pytest.mark.parametrize("name", plugin_types(kind))
-
-
 def plugin_class(kind: str, name: str) -> type[Plugin]:
     found = find_plugin(kind, name)
     assert found is not None
     return found
+
+
+def local_types(kind: str) -> tuple[str, ...]:
+    """Every plug-in of a kind that needs no server; `tests/services` has the others."""
+    return tuple(name for name in plugin_types(kind) if not plugin_class(kind, name).connector)
+
+
+LOCAL = [(kind, name) for kind in PACKAGES for name in local_types(kind)]
+each_local_plugin = pytest.mark.parametrize(
+    ("kind", "name"), LOCAL, ids=[f"{kind}-{name}" for kind, name in LOCAL]
+)
+
+
+def each_of(kind: str) -> pytest.MarkDecorator:
+    """Every plug-in of a kind that needs no server."""
+    return pytest.mark.parametrize("name", local_types(kind))
 
 
 def example(kind: str, name: str) -> dict[str, Any]:

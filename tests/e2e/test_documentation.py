@@ -32,6 +32,7 @@ PAGES = (
     "docs/classic.md",
     "docs/credentials.md",
     "docs/errors.md",
+    "docs/kafka.md",
     "docs/streams.md",
     "ARCHITECTURE.md",
 )

@@ -40,7 +40,7 @@ def run(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Stream the new Parquet files of a pipeline into its table, without a JVM."""
+    """Stream new Parquet files, or messages of Kafka, into a table, without a JVM."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile, variables=parse_variables(var))
         result = opened.stream_files(target, writer_id=writer_id, files_per_epoch=files_per_epoch)

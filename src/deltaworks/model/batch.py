@@ -9,6 +9,7 @@ from typing import Any
 FILES = "files"
 VERSION = "version"
 VERSIONS = "versions"
+OFFSETS = "offsets"
 UNBOUNDED = "unbounded"
 
 
@@ -37,9 +38,11 @@ class Bounds:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to read: no file, or no version since the last one."""
+        """Whether there is nothing to read: no file, no offset or no version since the last one."""
         if self.kind == FILES:
             return not self.files
+        if self.kind == OFFSETS:
+            return bool(self.position["start"] == self.position["end"])
         since = self.position.get("since_version")
         return since is not None and since == self.position["version"]
 
@@ -53,14 +56,27 @@ class Bounds:
         """Bytes to read, as far as they are known before reading."""
         return sum(stamp.size_bytes for stamp in self.files)
 
+    @property
+    def waiting(self) -> int:
+        """How much more there was to read, which was left to later batches."""
+        return int(self.position.get("waiting", 0))
+
+    @property
+    def messages(self) -> int:
+        """How many offsets lie within the bounds, which may be more than there are messages."""
+        start = self.position["start"] if self.kind == OFFSETS else {}
+        return sum(self.position["end"][part] - offset for part, offset in start.items())
+
     def from_the_start(self) -> Bounds:
         """All that was read up to here, but for what was undone."""
         undone = set(self.position.get("undone", ()))
-        apart = ("since_version", "undone", "changed")
+        apart = ("since_version", "undone", "changed", "waiting")
+        first = {"start": self.position["first"]} if self.kind == OFFSETS else {}
+        kept = {key: value for key, value in self.position.items() if key not in apart}
         return replace(
             self,
             files=tuple(stamp for stamp in self.files if stamp.path not in undone),
-            position={key: value for key, value in self.position.items() if key not in apart},
+            position={**kept, **first},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -94,6 +110,11 @@ class Bounds:
         if self.kind == VERSIONS:
             tables = self.position["tables"].items()
             return ", ".join(f"{name} at version {at['version']}" for name, at in tables)
+        if self.kind == OFFSETS:
+            more = f", {self.waiting:,} more are waiting" if self.waiting else ""
+            count = len(self.position["start"])
+            parts = f"{count} partition{'' if count == 1 else 's'}"
+            return f"{self.messages:,} offsets of {parts}{more}"
         return "not bounded"
 
 

@@ -84,6 +84,11 @@ class EpochSink(Generic[Stored]):
         return self._position.epoch
 
     @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the table, as they are now."""
+        return self._table.arrow_schema()
+
+    @property
     def buffered_bytes(self) -> int:
         """How much waits in memory to be stored."""
         return self._buffer.held_bytes

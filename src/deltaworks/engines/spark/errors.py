@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltaworks.engines.files import damaged_file
+from deltaworks.engines.spark.kafka_errors import kafka_error
 from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
 from deltaworks.errors import (
@@ -177,6 +178,10 @@ def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
         )
     if short in _LOST:
         return lost_jvm()
+    if found := kafka_error(
+        class_name=cause.class_name, condition=cause.condition, line=cause.first_line
+    ):
+        return found
     for words in _STORAGE_WORDS:
         if words in cause.message:
             return StorageError(_storage_message(cause, words), hint=_STORAGE_FIX[words])
