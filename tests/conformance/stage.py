@@ -24,26 +24,27 @@ each_plugin = pytest.mark.parametrize(
 )
 
 
-def plugin_class(kind: str, name: str) -> type[Plugin]:
-    found = find_plugin(kind, name)
-    assert found is not None
-    return found
-
-
-def local_types(kind: str) -> tuple[str, ...]:
-    """Every plug-in of a kind that needs no server; `tests/services` has the others."""
-    return tuple(name for name in plugin_types(kind) if not plugin_class(kind, name).connector)
-
-
-LOCAL = [(kind, name) for kind in PACKAGES for name in local_types(kind)]
-each_local_plugin = pytest.mark.parametrize(
-    ("kind", "name"), LOCAL, ids=[f"{kind}-{name}" for kind, name in LOCAL]
+SERVED = frozenset(("jdbc", "kafka", "mysql", "postgres"))
+"""Plug-ins that do nothing without a server; tests/services tries them beside a real one."""
+each_at_home = pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, name in PLUGINS if name not in SERVED]
 )
+
+
+def types_at_home(kind: str) -> list[str]:
+    """The types of a kind that need no server."""
+    return [name for name in plugin_types(kind) if name not in SERVED]
 
 
 def each_of(kind: str) -> pytest.MarkDecorator:
     """Every plug-in of a kind that needs no server."""
-    return pytest.mark.parametrize("name", local_types(kind))
+    return pytest.mark.parametrize("name", types_at_home(kind))
+
+
+def plugin_class(kind: str, name: str) -> type[Plugin]:
+    found = find_plugin(kind, name)
+    assert found is not None
+    return found
 
 
 def example(kind: str, name: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +16,10 @@ from typing import Any
 
 from deltaworks.config.cache import cache_dir
 from deltaworks.engines.spark.java import find_java
+from tests.services.ports import free_port, wait_until
 from tools.service_jars import KAFKA_BROKER, fetched
 
 USER, PASSWORD = "orders-reader", 'canary\\kafka"secret-1'
-_START_SECONDS = 90
 _JAVA = (
     "-Xmx384m",
     "-XX:+UseSerialGC",
@@ -66,12 +65,7 @@ class Broker:
             self.process = subprocess.Popen(
                 [*command, str(self.folder / "server.properties")], stdout=log, stderr=log
             )
-        deadline = time.monotonic() + _START_SECONDS
-        while reason := self._refusal():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                tail = (self.folder / "broker.log").read_text(errors="replace")[-3000:]
-                raise RuntimeError(f"the broker does not start: {reason}\n{tail}")
-            time.sleep(0.3)
+        wait_until(self._refusal, self.folder / "broker.log")
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -210,12 +204,6 @@ def kafka_broker(folder: Path) -> Iterator[Broker]:
         yield broker
     finally:
         broker.kill()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_certificate(folder: Path) -> None:

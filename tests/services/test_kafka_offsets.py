@@ -16,7 +16,8 @@ from deltaworks.engines.kafka.consuming import consumed
 from deltaworks.errors import ConfigError, DeltaworksError, GuardError, InputError, StorageError
 from deltaworks.model.batch import Bounds
 from deltaworks.sources.kafka import KafkaSource
-from tests.services.kafka_broker import PASSWORD, USER, Broker, free_port
+from tests.services.kafka_broker import PASSWORD, USER, Broker
+from tests.services.ports import free_port
 
 
 @pytest.fixture

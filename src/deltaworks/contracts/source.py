@@ -49,6 +49,14 @@ class Source(Plugin):
         """Why recorded bounds can no longer be read identically; empty when they can."""
         return ""
 
+    def changed_while_read(self, site: Site, bounds: Bounds) -> str:
+        """Why what was read just now is not what the bounds promise; empty when it is."""
+        return self.still_there(site, bounds)
+
+    def repeats_rows(self) -> bool:
+        """Whether a batch may read rows that an earlier one has read, so that none is missed."""
+        return False
+
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         """How many rows the bounds hold, where metadata tells without reading them."""
         return None

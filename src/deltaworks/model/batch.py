@@ -10,6 +10,7 @@ FILES = "files"
 VERSION = "version"
 VERSIONS = "versions"
 OFFSETS = "offsets"
+WATERMARK = "watermark"
 UNBOUNDED = "unbounded"
 
 
@@ -38,11 +39,13 @@ class Bounds:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to read: no file, no offset or no version since the last one."""
+        """Whether there is nothing to read: no file, no row, or no version since the last one."""
         if self.kind == FILES:
             return not self.files
         if self.kind == OFFSETS:
             return bool(self.position["start"] == self.position["end"])
+        if self.kind == WATERMARK:
+            return self.position.get("rows") == 0
         since = self.position.get("since_version")
         return since is not None and since == self.position["version"]
 
@@ -70,7 +73,8 @@ class Bounds:
     def from_the_start(self) -> Bounds:
         """All that was read up to here, but for what was undone."""
         undone = set(self.position.get("undone", ()))
-        apart = ("since_version", "undone", "changed", "waiting")
+        counted = ("since", "rows") if self.kind == WATERMARK else ()
+        apart = ("since_version", "undone", "changed", "waiting", *counted)
         first = {"start": self.position["first"]} if self.kind == OFFSETS else {}
         kept = {key: value for key, value in self.position.items() if key not in apart}
         return replace(
@@ -107,6 +111,8 @@ class Bounds:
             since = self.position.get("since_version")
             after = "" if since is None else f", changes after {since}"
             return f"version {self.position['version']}{after}"
+        if self.kind == WATERMARK:
+            return self._increment()
         if self.kind == VERSIONS:
             tables = self.position["tables"].items()
             return ", ".join(f"{name} at version {at['version']}" for name, at in tables)
@@ -116,6 +122,14 @@ class Bounds:
             parts = f"{count} partition{'' if count == 1 else 's'}"
             return f"{self.messages:,} offsets of {parts}{more}"
         return "not bounded"
+
+    def _increment(self) -> str:
+        since, until = self.position.get("since"), self.position["until"]
+        if until is None:
+            return "no rows yet"
+        rows = self.position.get("rows")
+        count = "" if rows is None else f", {rows:,} rows"
+        return f"up to {until}{count}" if since is None else f"after {since} up to {until}{count}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,6 +124,7 @@ class Batches:
                 self.give_up(entry, state)  # so the next run starts clean
             raise
         finally:
+            ctx.until_end.close()
             self.results.append(attempt.result)
         state = self._done(entry, state, infos)
         self.results[-1] = self._maintained(attempt.result, ctx)

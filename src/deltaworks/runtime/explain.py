@@ -59,6 +59,7 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
         cancel_work(ctx.spark)
         raise
     finally:
+        ctx.until_end.close()
         keeper.release()
 
 

@@ -99,6 +99,7 @@ def _walked(
         cancel_work(ctx.spark)
         raise
     finally:
+        ctx.until_end.close()
         keeper.release()
 
 
