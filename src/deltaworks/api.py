@@ -30,15 +30,16 @@ from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
-    find_pipeline,
     in_order,
     is_pipeline_file,
     load_catalog,
     load_plan,
     name_in,
+    path_of,
     pipeline_files,
     pipeline_names,
     require_places,
+    required_files,
 )
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import native_form
@@ -155,12 +156,12 @@ class Project:
 
     def catalog(self, *targets: str) -> Catalog:
         """The plans of the named pipelines, or of all, with every problem in and between them."""
-        paths = [self._path(target) for target in targets] if targets else self._files()
+        paths = map(self.file, targets) if targets else required_files(self.config)
         return load_catalog(self.config, paths)
 
     def file(self, target: str) -> Path:
         """The file of a pipeline that is named by it or by its own name."""
-        return self._path(target)
+        return path_of(self.config, target)
 
     def convert(self, target: str) -> dict[str, Any]:
         """A pipeline file's native form, as plain values; variables stay as they are written."""
@@ -342,7 +343,7 @@ class Project:
     def pipeline_name(self, target: str) -> str:
         """The name of a pipeline that the project has, or once ran; a file stands for its own."""
         if is_pipeline_file(target):
-            return name_in(self._path(target), self.config.root)
+            return name_in(self.file(target), self.config.root)
         names = pipeline_names(self.config)
         if target not in names:
             names = (*names, *(run.pipeline for run in self.runs()), *self.quarantined())
@@ -450,26 +451,11 @@ class Project:
         own = self.config.names
         return replace(own, variables={**own.variables, **(variables or {})})
 
-    def _files(self) -> tuple[Path, ...]:
-        if found := self.pipelines():
-            return found
-        raise ConfigError(
-            f'no pipeline file matches "{self.config.pipelines}" in {self.config.root}',
-            hint="write one there, or start with `deltaworks init`",
-        )
-
-    def _path(self, target: str) -> Path:
-        if not is_pipeline_file(target):
-            return find_pipeline(self.config, target)
-        path = Path(target).expanduser()
-        inside = self.config.root / path
-        return inside if not path.exists() and inside.exists() else path.absolute()
-
     def _plan(self, target: str | Pipeline, variables: Variables | None) -> Plan:
         if isinstance(target, Pipeline):
             plan = build_plan(target)
         else:
-            plan = load_plan(self._path(target), self._names(variables), self.config.root)
+            plan = load_plan(self.file(target), self._names(variables), self.config.root)
         require_places(self.config, plan)
         return plan
 
@@ -482,7 +468,7 @@ class Project:
         if built and not names:
             return tuple(built)
         config = replace(self.config, names=self._names(variables))
-        catalog = load_catalog(config, self._files())
+        catalog = load_catalog(config, required_files(self.config))
         if catalog.problems:
             raise SpecError("the project has problems", problems=catalog.problems)
         known = {plan.pipeline.name: plan for plan in catalog.plans}

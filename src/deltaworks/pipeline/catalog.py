@@ -41,6 +41,25 @@ def pipeline_files(config: ProjectConfig) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def required_files(config: ProjectConfig) -> tuple[Path, ...]:
+    """The files that are pipelines, of which there must be one."""
+    if found := pipeline_files(config):
+        return found
+    raise ConfigError(
+        f'no pipeline file matches "{config.pipelines}" in {config.root}',
+        hint="write one there, or start with `deltaworks init`",
+    )
+
+
+def path_of(config: ProjectConfig, target: str) -> Path:
+    """The file of a pipeline that is named by it or by its own name."""
+    if not is_pipeline_file(target):
+        return find_pipeline(config, target)
+    path = Path(target).expanduser()
+    inside = config.root / path
+    return inside if not path.exists() and inside.exists() else path.absolute()
+
+
 def globs(text: str) -> tuple[str, ...]:
     """`*.{yaml,json}` as `*.yaml` and `*.json`: a path's own glob knows no braces."""
     match = _BRACES.search(text)
