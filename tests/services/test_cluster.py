@@ -1,4 +1,4 @@
-"""A project on a real Spark cluster of a master and two workers (B9, A12)."""
+"""A project on a real Spark cluster of two workers, its warehouse on a real S3 server (B9, A12)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.services.lakes import Lake
+from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.services.spark_cluster import SparkCluster
-from tests.workbench import Workbench
 
 pytestmark = pytest.mark.spark
 
 CANARY = "c4n@ry-of-the-cluster"
+KEYS = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY, "region": "us-east-1"}
 ORDERS = """
-extract: {type: csv, path: "data/${var:day}/*.csv"}
+extract: {type: csv, path: "s3://CORNER/data/${var:day}/*.csv"}
 transform:
   - {type: cast, columns: {id: bigint, amount: double, at: timestamp}, on_error: quarantine}
   - type: python
@@ -57,22 +59,26 @@ FILES, ROWS_EACH = 4, 10
 ROWS = FILES * ROWS_EACH
 
 
-def project(tmp_path: Path, cluster: SparkCluster) -> Workbench:
+@pytest.fixture
+def lake(tmp_path: Path, s3: S3Server, cluster: SparkCluster) -> Lake:
     """The orders job; nothing in it knows of the cluster but one profile."""
-    desk = Workbench(tmp_path)
-    conf = {**cluster.conf, "spark.hadoop.fs.s3a.secret.key": "${env:CANARY}"}
-    profile = json.dumps({"engine": {"master": cluster.url, "conf": conf}})
+    desk = Lake(tmp_path, s3)
+    conf = {**cluster.conf, "spark.hadoop.harmless": "${env:CANARY}"}
+    engine = {"master": cluster.url, "conf": conf}
+    profile = json.dumps({"warehouse": desk.at("wh"), "engine": engine})
     desk.write(
         "deltaworks.yaml",
-        f"project: shop\nwarehouse: ./warehouse\nprofiles:\n  cluster: {profile}\n",
+        "project: shop\nwarehouse: ./warehouse\nstorage:\n"
+        f"  s3://lake: {{credential: lake, endpoint: '{s3.endpoint}', path_style: true}}\n"
+        f"profiles:\n  cluster: {profile}\n",
     )
     desk.write("steps.py", STEPS)
     desk.write("rates.py", RATES)
-    desk.pipeline("orders", ORDERS)
+    desk.pipeline("orders", ORDERS.replace("CORNER", desk.corner))
     return desk
 
 
-def day(desk: Workbench, name: str, *, amount: float, at: str) -> None:
+def day(lake: Lake, name: str, *, amount: float, at: str) -> None:
     """Orders in several files, of which one row cannot be read and one breaks a rule."""
     for number in range(FILES):
         first = number * ROWS_EACH
@@ -81,16 +87,16 @@ def day(desk: Workbench, name: str, *, amount: float, at: str) -> None:
         if number == 0:
             lines += [f"{ROWS},NL,none,{at}", f"{ROWS + 1},NL,-1,{at}"]
         text = "\n".join(["id,country,amount,at", *lines])
-        desk.write(f"data/{name}/{number}.csv", text + "\n")
+        lake.put(f"data/{name}/{number}.csv", text + "\n")
 
 
-def started(desk: Workbench, *arguments: str) -> subprocess.Popen[bytes]:
+def started(lake: Lake, *arguments: str) -> subprocess.Popen[bytes]:
     """`deltaworks` on the project, in a process of its own."""
     command = [sys.executable, "-m", "deltaworks", *arguments]
     return subprocess.Popen(
-        [*command, "--project", str(desk.root), "--profile", "cluster"],
-        env={**os.environ, "CANARY": CANARY},
-        cwd=desk.root,
+        [*command, "--project", str(lake.root), "--profile", "cluster"],
+        env={**os.environ, "CANARY": CANARY, "DELTAWORKS_CREDENTIAL__LAKE": json.dumps(KEYS)},
+        cwd=lake.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -98,13 +104,17 @@ def started(desk: Workbench, *arguments: str) -> subprocess.Popen[bytes]:
 
 def answered(process: subprocess.Popen[bytes]) -> tuple[int, Any]:
     out, err = process.communicate(timeout=600)
-    assert CANARY.encode() not in out + err
+    assert not leaks((out + err).decode())
     assert out, err.decode()
     return process.returncode, json.loads(out)
 
 
-def amounts(desk: Workbench) -> dict[int, float]:
-    rows = desk.rows("orders")
+def leaks(text: str) -> bool:
+    return CANARY in text or SECRET_KEY in text
+
+
+def amounts(lake: Lake) -> dict[int, float]:
+    rows = lake.rows("orders")
     assert len({row["id"] for row in rows}) == len(rows)
     return {row["id"]: row["amount"] for row in rows}
 
@@ -113,18 +123,18 @@ def expected(amount: float) -> dict[int, float]:
     return {i: amount * (2.0 if i % 2 else 1.0) for i in range(ROWS)}
 
 
-def lose_a_worker(desk: Workbench, cluster: SparkCluster, run: subprocess.Popen[bytes]) -> set[str]:
+def lose_a_worker(lake: Lake, cluster: SparkCluster, run: subprocess.Popen[bytes]) -> set[str]:
     """Kill a worker with its executor while they call the step; every command line seen so far."""
     seen: set[str] = set()
     while run.poll() is None:
-        marks = {int(path.name.rpartition("-")[2]) for path in desk.root.glob("at-work-*")}
+        marks = {int(path.name.rpartition("-")[2]) for path in lake.root.glob("at-work-*")}
         for number in range(len(cluster.workers)):
             if cluster.works_for(number, marks):
                 seen |= command_lines(run.pid, *(worker.pid for worker in cluster.workers))
                 cluster.kill(number)
                 return seen
         time.sleep(0.1)
-    raise AssertionError("the run ended before a worker was at work")
+    raise AssertionError(f"the run ended before a worker was at work: {run.communicate()}")
 
 
 def command_lines(*pids: int) -> set[str]:
@@ -139,27 +149,28 @@ def command_lines(*pids: int) -> set[str]:
 
 
 def test_the_orders_job_survives_a_worker_that_dies_and_lands_once(
-    tmp_path: Path, cluster: SparkCluster
+    lake: Lake, cluster: SparkCluster
 ) -> None:
-    desk = project(tmp_path, cluster)
-    day(desk, "1", amount=10, at="2026-01-01 10:00:00")
-    desk.write("slowly", "")
-    run = started(desk, "run", "orders", "--var", "day=1", "--json", "--quiet")
-    seen = lose_a_worker(desk, cluster, run)
+    day(lake, "1", amount=10, at="2026-01-01 10:00:00")
+    lake.write("slowly", "")
+    run = started(lake, "run", "orders", "--var", "day=1", "--json", "--quiet")
+    seen = lose_a_worker(lake, cluster, run)
     code, result = answered(run)
     assert code == 0, result
     batch = result["batches"][0]
     assert (batch["rows_read"], batch["rows_quarantined"]) == (ROWS + 2, 2)
     assert batch["outputs"][0]["rows_inserted"] == ROWS
-    assert amounts(desk) == expected(10)
-    assert desk.version("orders") == 0
-    assert len(desk.rows("orders__quarantine")) == 2
+    assert amounts(lake) == expected(10)
+    assert [name for name in lake.names("wh/orders/_delta_log") if name.endswith(".json")] == [
+        "00000000000000000000.json"
+    ]
+    assert len(lake.rows("orders__quarantine")) == 2
     assert any("CoarseGrainedExecutorBackend" in line for line in seen)
-    assert [line for line in seen if CANARY in line] == []
+    assert [line for line in seen if leaks(line)] == []
 
-    (desk.root / "slowly").unlink()
-    day(desk, "2", amount=20, at="2026-01-02 10:00:00")
-    code, result = answered(started(desk, "run", "orders", "--var", "day=2", "--json", "--quiet"))
+    (lake.root / "slowly").unlink()
+    day(lake, "2", amount=20, at="2026-01-02 10:00:00")
+    code, result = answered(started(lake, "run", "orders", "--var", "day=2", "--json", "--quiet"))
     assert code == 0, result
     assert result["batches"][0]["outputs"][0]["rows_updated"] == ROWS
-    assert amounts(desk) == expected(20)
+    assert amounts(lake) == expected(20)

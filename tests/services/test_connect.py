@@ -133,9 +133,10 @@ def test_the_orders_job_runs_without_a_jvm_and_the_rest_says_why_not(
 ) -> None:
     desk = project(tmp_path, connect.url)
     quiet = ["--json", "--quiet"]
-    first, second, again, plan, increments, pattern, column, restored, doctor = answers(
+    first, copied, second, again, plan, increments, pattern, column, restored, doctor = answers(
         desk,
         ["run", "orders", "--var", "day=1", *quiet],
+        ["run", "increments", "--quiet"],
         ["run", "orders", "--var", "day=2", *quiet],
         ["run", "orders", "--var", "day=2", *quiet],
         ["plan", "orders", "--var", "day=2"],
@@ -150,7 +151,7 @@ def test_the_orders_job_runs_without_a_jvm_and_the_rest_says_why_not(
     batch = json.loads(first[1])["batches"][0]
     assert (batch["rows_read"], batch["rows_quarantined"], batch["rows_dropped"]) == (5, 2, 1)
     assert batch["outputs"][0]["rows_inserted"] == 2
-    calls = (desk.root / "calls").read_text().split()
+    assert copied[0] == 0, copied
     output = json.loads(second[1])["batches"][0]["outputs"][0]
     assert (output["rows_inserted"], output["rows_updated"]) == (1, 1)
     assert json.loads(again[1])["batches"][0]["outputs"][0]["committed"] is False
@@ -162,7 +163,8 @@ def test_the_orders_job_runs_without_a_jvm_and_the_rest_says_why_not(
     assert {row["id"]: row["amount"] for row in desk.rows("orders")} == {1: 2.0, 4: 16.0}
     parts = {found["part"]: found["detail"] for found in json.loads(doctor[1])["findings"]}
     assert parts["connect"].startswith(f"{connect.url} answers, with Spark 4.2")
-    assert sorted(calls[:4]) == ["1", "2", "4", "4"]
+    calls = (desk.root / "calls").read_text().split()
+    assert (calls.count("2"), calls.count("4")) == (1, 2)  # rows of day 1 alone, each seen once
 
 
 def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ _HADOOP = "spark.hadoop."
 
 def has_jvm(spark: SparkSession) -> bool:
     """Whether a session's JVM can be spoken to; over Connect it cannot."""
-    # A Connect session refuses the attribute instead of not having it.
-    return getattr(spark, "_jvm", None) is not None
+    # Asked of the class: a session whose JVM has died has no handle any more either.
+    return not type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def sibling(spark: SparkSession) -> SparkSession:

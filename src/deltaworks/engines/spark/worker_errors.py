@@ -11,9 +11,7 @@ _OTHER_VERSION = re.compile(
     r"Python in worker has different version: (\S+) than that in driver: ([\d.]+\d)"
 )
 _NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
-_HINT = (
-    "name a Python {0}of the workers: engine: {{conf: {{spark.pyspark.python: /path/to/python}}}}"
-)
+_HINT = "name one that they have: engine: {conf: {spark.pyspark.python: /path/to/python}}"
 
 
 def worker_trouble(messages: Iterable[str]) -> ConfigError | None:
