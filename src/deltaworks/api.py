@@ -24,6 +24,8 @@ from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
+from deltaworks.engines.locations import folders_in
+from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name_problem
@@ -289,8 +291,6 @@ class Project:
 
     def quarantined(self) -> tuple[str, ...]:
         """The pipelines that have set rows aside, by name."""
-        from deltaworks.engines.locations import folders_in
-
         return quarantined_pipelines(folders_in(self.config.warehouse, self.config.stores))
 
     def replay(
@@ -327,11 +327,7 @@ class Project:
 
     def runs(self, pipeline: str = "") -> tuple[RunRecord, ...]:
         """Every recorded run, or those of one pipeline, newest first."""
-        from deltaworks.runtime.records import RunRecords
-
-        config = self.config
-        records = RunRecords(config.warehouse, config.project_id, stores=config.stores)
-        return records.all(pipeline)
+        return self._workplace().records().all(pipeline)
 
     def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
         """What checks found in the last runs that had any, newest last; no JVM is needed."""
@@ -378,7 +374,6 @@ class Project:
 
         With a schema a table that is not there is made. A bucket is reached as `storage` says.
         """
-        from deltaworks.engines.object_stores import table_options
         from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 
         ref = self.table(table).ref
@@ -409,12 +404,10 @@ class Project:
 
     def epochs(self, table: str) -> tuple[EpochRecord, ...]:
         """Which version each epoch of a table's streams became, oldest first."""
-        from deltaworks.engines.object_stores import table_options
         from deltaworks.streams.epochs import table_epochs
 
         ref = self.table(table).ref
-        options = table_options(self.config.stores, ref.location)
-        return table_epochs(ref, storage_options=options)
+        return table_epochs(ref, storage_options=table_options(self.config.stores, ref.location))
 
     def restore(
         self,
