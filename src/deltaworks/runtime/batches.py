@@ -125,6 +125,7 @@ class Batches:
                 self.give_up(entry, state)  # so the next run starts clean
             raise
         finally:
+            ctx.until_end.close()
             self.results.append(attempt.result)
         state = self._done(entry, state, infos)
         self.results[-1] = self._maintained(attempt.result, ctx)
@@ -152,7 +153,7 @@ class Batches:
 
     def _engine(self) -> RunContext:
         """A session for this run, whose jobs can be cancelled apart from those of others."""
-        ctx = start_engine(self.place, self.run, keep_log=True)
+        ctx = start_engine(self.place, self.run, connectors=self.plan.connectors, keep_log=True)
         self.place.halt.take(ctx.spark, self.run.run_id)
         return ctx
 

@@ -35,7 +35,7 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
 
     bounds = take_bounds(plan, place.site, place.ledger(plan.pipeline.name).state())
     run = new_run(plan.pipeline.name, place)
-    ctx = start_engine(place, run, keep_log=False)
+    ctx = start_engine(place, run, connectors=plan.connectors, keep_log=False)
     keeper = Keeper()
     walker = Walker(
         plan,
@@ -56,6 +56,7 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
         cancel_work(ctx.spark)
         raise
     finally:
+        ctx.until_end.close()
         keeper.release()
 
 

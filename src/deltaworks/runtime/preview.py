@@ -78,7 +78,7 @@ def _walked(
     from deltaworks.engines.spark.session import cancel_work
 
     run = new_run(part.pipeline.name, place)
-    ctx = start_engine(place, run, keep_log=False)
+    ctx = start_engine(place, run, connectors=part.connectors, keep_log=False)
     keeper = Keeper()
     walker = Walker(
         part,
@@ -97,6 +97,7 @@ def _walked(
         cancel_work(ctx.spark)
         raise
     finally:
+        ctx.until_end.close()
         keeper.release()
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltaworks.config.cache import cache_dir
 from deltaworks.config.project import ProjectConfig
 from deltaworks.config.storage import StoreAccess, Stores, store_place
 from deltaworks.engines.object_stores import log_store_settings
+from deltaworks.engines.spark.connector_jars import add_jars, connector_jars
+from deltaworks.engines.spark.jars import ensure_jars
+from deltaworks.engines.spark.java import find_java
 from deltaworks.engines.spark.s3_jars import store_jars
 from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
@@ -47,12 +51,17 @@ class SparkStarter:
         """Whether there is a session already."""
         return self._base is not None
 
-    def session(self, run_id: str | None) -> SparkSession:
+    def session(
+        self, run_id: str | None, *, connectors: Collection[str] = frozenset()
+    ) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
         from deltaworks.engines.spark.connection import sibling
 
         logs = _log_folder(self._config)
-        return sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
+        files = self._fetched(connectors)
+        spark = sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
+        add_jars(spark, files)
+        return spark
 
     def need(self, locations: Iterable[str], stores: Stores) -> None:
         """Places that are going to be read or written: from now on sessions reach them."""
@@ -76,6 +85,16 @@ class SparkStarter:
 
             stop_session(self._base)
         self._base = None
+
+    def _fetched(self, connectors: Collection[str]) -> tuple[Path, ...]:
+        """The jars of connectors, downloaded when they are needed for the first time."""
+        if not connectors:
+            return ()
+        environ = self._config.names.environ
+        cache = cache_dir(environ)
+        jars = connector_jars(connectors)
+        java = find_java(environ, cache=cache)
+        return ensure_jars(jars, java=java, cache=cache, environ=environ, notify=self._notify)
 
     def _start(self, log_file: Path | None) -> SparkSession:
         from deltaworks.engines.spark.session import is_up

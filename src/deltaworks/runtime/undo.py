@@ -68,7 +68,7 @@ def undo_run(run_id: str, plan: Plan, place: Workplace, *, apply: bool) -> UndoR
     with locked(paths, wait_seconds=wait, notify=place.notify, stores=config.stores):
         state = ledger.state()
         entry = _batch_of(run_id, state)
-        ctx = start_engine(place, new_run(name, place), keep_log=True)
+        ctx = start_engine(place, new_run(name, place), connectors=plan.connectors, keep_log=True)
         tables = _take_out(entry, plan, ctx, apply=False)  # all must allow it before one is touched
         if apply:
             state = ledger.undo(UNDOING, entry, state, place.clock.now())

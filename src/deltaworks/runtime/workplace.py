@@ -74,15 +74,17 @@ def new_run(pipeline: str, place: Workplace) -> RunName:
     return RunName(run_id=f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", pipeline=pipeline, now=now)
 
 
-def start_engine(place: Workplace, run: RunName, *, keep_log: bool) -> RunContext:
-    """A session for one run; Spark is started if it is not up yet."""
+def start_engine(
+    place: Workplace, run: RunName, *, connectors: frozenset[str], keep_log: bool
+) -> RunContext:
+    """A session for one run, with its connectors; Spark is started if it is not up yet."""
     from deltaworks.engines.spark.lost_jvm import reaching_jvm
     from deltaworks.engines.spark.progress import rows_so_far
 
     if not place.spark.started:
         place.bus.tell(EngineStarting(run_id=run.run_id, pipeline=run.pipeline))
     with reaching_jvm():
-        spark = place.spark.session(run.run_id if keep_log else None)
+        spark = place.spark.session(run.run_id if keep_log else None, connectors=connectors)
     place.bus.tell(
         EngineStarted(
             run_id=run.run_id, pipeline=run.pipeline, rows_so_far=lambda: rows_so_far(spark)
