@@ -26,7 +26,7 @@ from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.engines.locations import folders_in
 from deltaworks.engines.object_stores import table_options
-from deltaworks.errors import ConfigError, Problem, SpecError
+from deltaworks.errors import ConfigError, Problem
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
@@ -40,6 +40,7 @@ from deltaworks.pipeline.catalog import (
     path_of,
     pipeline_files,
     pipeline_names,
+    plans_of,
     require_places,
     required_files,
 )
@@ -452,23 +453,14 @@ class Project:
         require_places(self.config, plan)
         return plan
 
-    def _plans(
-        self, targets: Sequence[str | Pipeline], variables: Variables | None
-    ) -> tuple[Plan, ...]:
+    def _plans(self, chosen: Sequence[str | Pipeline], given: Variables | None) -> tuple[Plan, ...]:
         """The plans of some pipelines, or of all; every file of the project must be right."""
-        built = [self._plan(target, None) for target in targets if isinstance(target, Pipeline)]
-        names = [target for target in targets if isinstance(target, str)]
+        built = [self._plan(target, None) for target in chosen if isinstance(target, Pipeline)]
+        names = [target for target in chosen if isinstance(target, str)]
         if built and not names:
             return tuple(built)
-        config = replace(self.config, names=self._names(variables))
-        catalog = load_catalog(config, required_files(self.config))
-        if catalog.problems:
-            raise SpecError("the project has problems", problems=catalog.problems)
-        known = {plan.pipeline.name: plan for plan in catalog.plans}
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
-        return (*(plan for name, plan in known.items() if not names or name in names), *built)
+        config = replace(self.config, names=self._names(given))
+        return (*plans_of(config, required_files(config), names), *built)
 
     def _workplace(self, plan: Plan | None = None) -> Workplace:
         """Where a plan is at work, its buckets opened as it says, or no plan in particular."""

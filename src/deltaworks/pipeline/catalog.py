@@ -109,6 +109,20 @@ def pipeline_names(config: ProjectConfig) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
+def plans_of(
+    config: ProjectConfig, paths: Sequence[Path], names: Sequence[str]
+) -> tuple[Plan, ...]:
+    """The plans of the named pipelines, or of all; every file must be right."""
+    catalog = load_catalog(config, paths)
+    if catalog.problems:
+        raise SpecError("the project has problems", problems=catalog.problems)
+    known = {plan.pipeline.name: plan for plan in catalog.plans}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
+    return tuple(plan for name, plan in known.items() if not names or name in names)
+
+
 def name_in(path: Path, root: Path) -> str:
     """The pipeline's name that a file says; empty when it says none."""
     value = read_document(path, root).document.value
