@@ -284,3 +284,8 @@ def test_a_failure_without_a_reason_is_explained_by_a_server_that_is_gone(
     assert source.explain_failure(ctx, bounds, odd) is odd
     gone = database.made("source", table="t", port=free_port())
     assert isinstance(gone.explain_failure(ctx, bounds, odd), Unreachable)
+
+
+def test_rows_from_quarantine_may_come_later_unless_all_are_replaced(database: Database) -> None:
+    assert database.made("sink", table="t").takes_more()
+    assert not database.made("sink", table="t", mode="overwrite").takes_more()
