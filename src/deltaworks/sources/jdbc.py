@@ -12,6 +12,7 @@ from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.source import Source
 from deltaworks.engines.databases.address import require_allowed, require_host
 from deltaworks.engines.databases.systems import ALLOWED_OPTIONS, SYSTEMS
+from deltaworks.engines.reach import reach
 from deltaworks.errors import ConfigError
 from deltaworks.model.batch import UNBOUNDED, Bounds
 
@@ -73,6 +74,13 @@ class JdbcSource(NeedsCredential, Source):
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
         url, what = self._url(site), self.table or self.query
         return Bounds(kind=UNBOUNDED, identity=f"jdbc {url} {what}")
+
+    def probe(self, site: Site) -> str:
+        self._url(site)
+        record = self.connection(site)
+        host, port = self.host or record.host, self.port or record.port
+        reach(host, port or SYSTEMS[self.system].port)
+        return "the server answers; only a run tries the driver and the login"
 
     def still_there(self, site: Site, bounds: Bounds) -> str:
         return "what a table or query gave once cannot be asked of the database again"
