@@ -66,10 +66,6 @@ def stream_plan(
     (source,), (load,) = plan.sources, plan.loads
     ref = load.plugin.target(place.site)
     words = load.plugin.document()
-    bounds = source.plugin.bounds(place.site, None)
-    _refuse_folders(partition_keys(bounds))
-    found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
-    files = arrow_files(source.plugin.plugin_type(), source.plugin.document())
     access = place.config.store_access(ref.location)
     options = StreamOptions(
         writer_id=writer_id,
@@ -78,6 +74,10 @@ def stream_plan(
         lock_wait_seconds=place.config.locks.wait_seconds,
         storage_options={} if access is None else delta_rs_options(access),
     )
+    bounds = source.plugin.bounds(place.site, None)
+    _refuse_folders(partition_keys(bounds))
+    found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
+    files = arrow_files(source.plugin.plugin_type(), source.plugin.document())
     new = NewTable(
         schema=files.columns(found[0].path),
         partition_by=words.get("partition_by", ()),
@@ -110,7 +110,7 @@ def _epochs(
         epoch = 1 if last is None else last + 1
         book.plan(epoch, group, now())
         for stamp in group:
-            for batch in files.batches(stamp.path, into=sink.schema):
+            for batch in files.batches(stamp.path, into=sink.arrow_schema):
                 sink.write(batch)
         yield sink.commit_epoch(epoch)
 

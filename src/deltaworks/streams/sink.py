@@ -84,8 +84,8 @@ class EpochSink(Generic[Stored]):
         return self._position.epoch
 
     @property
-    def schema(self) -> pa.Schema:
-        """The table's columns."""
+    def arrow_schema(self) -> pa.Schema:
+        """The columns of the table, as they are now."""
         return self._table.arrow_schema()
 
     @property
