@@ -34,7 +34,7 @@ def plain_session() -> SparkSession:
 
     from deltaworks.doctor import fetch_jars
 
-    jars = fetch_jars(os.environ, notify=lambda _: None)
+    jars = fetch_jars(os.environ, notify=lambda _: None, everything=True)
     return (
         SparkSession.builder.master("local[*]")
         .appName("plain")

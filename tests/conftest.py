@@ -19,14 +19,20 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The JVM that all Spark tests of a worker share."""
+    from deltaworks.engines.spark.s3_jars import S3_JARS
     from deltaworks.engines.spark.session import SessionSettings, start_session, stop_session
+    from deltaworks.engines.spark.versions import CORE_JARS
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"
     # the quick compiler comes with a small code cache, which a long run fills and sweeps for ever
     options = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
     quick_start = {"spark.driver.extraJavaOptions": options}
     settings = SessionSettings(
-        app_name="tests", master="local[2]", conf=quick_start, log_file=log_file
+        app_name="tests",
+        master="local[2]",
+        conf=quick_start,
+        jars=(*CORE_JARS, *S3_JARS),
+        log_file=log_file,
     )
     spark = start_session(settings, environ=os.environ, notify=lambda _: None)
     yield spark

@@ -43,6 +43,7 @@ STAMPED_FILES = (BUILD_LOCK, LOCK, Path("pyproject.toml"))
 JAR_LOCKS = (
     Path("src", "deltaworks", "engines", "spark", "versions.py"),
     Path("src", "deltaworks", "engines", "spark", "s3_jars.py"),
+    Path("src", "deltaworks", "engines", "spark", "connector_jars.py"),
 )
 QUIET_SECONDS = 10
 TAIL_LINES = 15
@@ -251,7 +252,7 @@ def jars_stamp() -> str:
 def fetch_jars() -> None:
     """Bring the jars into the user's cache, through the Ivy inside PySpark."""
     run(
-        "fetching jars (23 MB, once per user)",
+        "fetching jars (25 MB, once per user)",
         *(str(VENV_PYTHON), "-m", "deltaworks", "jars", "fetch", "--all"),
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -41,6 +42,7 @@ from deltaworks.pipeline.catalog import (
 )
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import native_form
+from deltaworks.pipeline.places import places_of, with_credentials
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.session import SparkStarter
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.model.epochs import EpochRecord
+    from deltaworks.model.probe import ProbeResult
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
@@ -129,15 +132,17 @@ class Project:
     @property
     def spark(self) -> SparkSession:
         """A session with Delta ready, for notebooks."""
+        self._starter.need((self.config.warehouse, *self.config.storage), self.config.stores)
         return self._starter.shared()
 
     @contextmanager
     def locked(self, *tables: str) -> Iterator[None]:
         """Keep tables to yourself while you write them with a tool of your own."""
-        from deltaworks.engines.lock import locked, table_lock
+        from deltaworks.engines.lock import lock_of, locked
 
-        paths = [table_lock(self.site.table(table=name, path="").location) for name in tables]
-        with locked(paths, wait_seconds=self.config.locks.wait_seconds, notify=self._notify):
+        paths = [lock_of(self.site.table(table=name, path="").location) for name in tables]
+        wait, stores = self.config.locks.wait_seconds, self.config.stores
+        with locked(paths, wait_seconds=wait, notify=self._notify, stores=stores):
             yield
 
     def pipelines(self) -> tuple[Path, ...]:
@@ -174,7 +179,7 @@ class Project:
         plan = self._plan(target, variables)
         explain = explain_offline if offline else explain_plan
         with plan.pipeline.origin.wording():
-            return explain(plan, self._workplace())
+            return explain(plan, self._workplace(plan))
 
     def preview(
         self,
@@ -190,7 +195,7 @@ class Project:
 
         plan = self._plan(target, variables)
         with plan.pipeline.origin.wording():
-            return preview_plan(plan, self._workplace(), step=step, limit=limit, full=full)
+            return preview_plan(plan, self._workplace(plan), step=step, limit=limit, full=full)
 
     def run(
         self,
@@ -202,7 +207,8 @@ class Project:
         """Run a pipeline once; a run that fails is a result with an error."""
         from deltaworks.runtime.runner import RunOptions, run_plan
 
-        return run_plan(self._plan(target, variables), self._workplace(), RunOptions(**options))
+        plan = self._plan(target, variables)
+        return run_plan(plan, self._workplace(plan), RunOptions(**options))
 
     def run_all(
         self,
@@ -225,7 +231,7 @@ class Project:
         wanted = RunOptions(**options)
 
         def job(plan: Plan) -> Job:
-            place = self._workplace()
+            place = self._workplace(plan)
             written = (load.plugin.target(self.site).location for load in plan.loads)
             return Job(
                 name=plan.pipeline.name,
@@ -250,7 +256,7 @@ class Project:
             self._notify(f"{placed.pipeline}: test {placed.case.name}")
             own = {**(variables or {}), **placed.case.vars}
             plan = self._plan(placed.pipeline, own)
-            results.append(run_case(placed, plan, self._workplace()))
+            results.append(run_case(placed, plan, self._workplace(plan)))
         return tuple(results)
 
     def resume(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
@@ -258,7 +264,7 @@ class Project:
         from deltaworks.runtime.runner import RunOptions, run_plan
 
         plan = self._plan(self.find_run(run_id).pipeline, variables)
-        return run_plan(plan, self._workplace(), RunOptions(finish_only=True))
+        return run_plan(plan, self._workplace(plan), RunOptions(finish_only=True))
 
     def load_parked(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
         """Commit the batch that a run had to park, and do nothing else."""
@@ -266,7 +272,7 @@ class Project:
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
-        return run_plan(plan, self._workplace(), RunOptions(parked_run=record.run_id))
+        return run_plan(plan, self._workplace(plan), RunOptions(parked_run=record.run_id))
 
     def abandon(self, run_id: str, *, variables: Variables | None = None) -> int:
         """Give up the batch that a run left unfinished, if it landed nowhere; its number."""
@@ -274,7 +280,7 @@ class Project:
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
-        return abandon_batch(plan, self._workplace(), record.run_id).n
+        return abandon_batch(plan, self._workplace(plan), record.run_id).n
 
     def quarantine(self, pipeline: str) -> Quarantine:
         """What a pipeline has set aside; no JVM is needed to look."""
@@ -282,7 +288,9 @@ class Project:
 
     def quarantined(self) -> tuple[str, ...]:
         """The pipelines that have set rows aside, by name."""
-        return quarantined_pipelines(self.config.warehouse)
+        from deltaworks.engines.locations import folders_in
+
+        return quarantined_pipelines(folders_in(self.config.warehouse, self.config.stores))
 
     def replay(
         self,
@@ -297,7 +305,8 @@ class Project:
         from deltaworks.runtime.runner import RunOptions, run_plan
 
         options = RunOptions(replay=choice or Choice(), changes=dict(changes or {}))
-        return run_plan(self._plan(pipeline, variables), self._workplace(), options)
+        plan = self._plan(pipeline, variables)
+        return run_plan(plan, self._workplace(plan), options)
 
     def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
         """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
@@ -305,7 +314,8 @@ class Project:
 
         path = pipeline_lock(self.config.warehouse, pipeline)
         wait = self.config.locks.wait_seconds
-        with locked([path], wait_seconds=wait, notify=self._notify):
+        stores = self.config.stores
+        with locked([path], wait_seconds=wait, notify=self._notify, stores=stores):
             return self.quarantine(pipeline).discard(choice, note=note)
 
     def find_run(self, run_id: str) -> RunRecord:
@@ -318,7 +328,9 @@ class Project:
         """Every recorded run, or those of one pipeline, newest first."""
         from deltaworks.runtime.records import RunRecords
 
-        return RunRecords(self.config.warehouse, self.config.project_id).all(pipeline)
+        config = self.config
+        records = RunRecords(config.warehouse, config.project_id, stores=config.stores)
+        return records.all(pipeline)
 
     def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
         """What checks found in the last runs that had any, newest last; no JVM is needed."""
@@ -348,7 +360,8 @@ class Project:
         if quarantine:
             name, is_path = f"{self.config.warehouse}/{name}", True
         ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
-        return TableManager(ref, spark=self._spark_engine)
+        spark = partial(self._spark_engine, ref.location)
+        return TableManager(ref, spark=spark, stores=self.config.stores)
 
     def stream(
         self,
@@ -364,10 +377,11 @@ class Project:
 
         With a schema a table that is not there is made. A bucket is reached as `storage` says.
         """
+        from deltaworks.engines.object_stores import table_options
         from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 
         ref = self.table(table).ref
-        options.setdefault("storage_options", self._storage_options(ref.location))
+        options.setdefault("storage_options", table_options(self.config.stores, ref.location))
         return open_stream(
             ref,
             StreamOptions(writer_id=writer_id, **options),
@@ -382,15 +396,24 @@ class Project:
         """Stream a pipeline's new files into its table, in order, each once."""
         from deltaworks.runtime.streaming import stream_plan
 
-        plan, place = self._plan(target, None), self._workplace()
+        plan = self._plan(target, None)
+        place = self._workplace(plan)
         return stream_plan(plan, place, writer_id=writer_id, files_per_epoch=files_per_epoch)
+
+    def probe(self, name: str, *, variables: Variables | None = None) -> tuple[ProbeResult, ...]:
+        """Try to reach a bucket, a path, a credential, or what a pipeline reads; no JVM."""
+        from deltaworks.runtime.probe import probe
+
+        return probe(name, self.config, lambda pipeline: self._plan(pipeline, variables))
 
     def epochs(self, table: str) -> tuple[EpochRecord, ...]:
         """Which version each epoch of a table's streams became, oldest first."""
+        from deltaworks.engines.object_stores import table_options
         from deltaworks.streams.epochs import table_epochs
 
         ref = self.table(table).ref
-        return table_epochs(ref, storage_options=self._storage_options(ref.location))
+        options = table_options(self.config.stores, ref.location)
+        return table_epochs(ref, storage_options=options)
 
     def restore(
         self,
@@ -404,7 +427,8 @@ class Project:
         from deltaworks.runtime.restore import restore_table, wanted_version
 
         ref = self.table(name).ref
-        version = wanted_version(ref, version=version, timestamp=timestamp)
+        stores = self.config.stores
+        version = wanted_version(ref, version=version, timestamp=timestamp, stores=stores)
         return restore_table(ref, version, self._workplace(), apply=apply)
 
     def undo(
@@ -415,18 +439,12 @@ class Project:
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
-        return undo_run(record.run_id, plan, self._workplace(), apply=apply)
+        return undo_run(record.run_id, plan, self._workplace(plan), apply=apply)
 
-    def _storage_options(self, location: str) -> dict[str, str]:
-        from deltaworks.engines.object_stores import delta_rs_options
-
-        access = self.config.store_access(location)
-        return {} if access is None else delta_rs_options(access)
-
-    def _spark_engine(self) -> CanInspect:
+    def _spark_engine(self, location: str) -> CanInspect:
         from deltaworks.engines.spark.engine import SparkEngine
 
-        return SparkEngine(self.spark)
+        return SparkEngine(self._starter.at(location, self.config.stores))
 
     def _names(self, variables: Variables | None) -> Names:
         own = self.config.names
@@ -473,11 +491,15 @@ class Project:
                 raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
         return (*(plan for name, plan in known.items() if not names or name in names), *built)
 
-    def _workplace(self) -> Workplace:
+    def _workplace(self, plan: Plan | None = None) -> Workplace:
+        """Where a plan is at work, its buckets opened as it says, or no plan in particular."""
         from deltaworks.runtime.workplace import Workplace
 
+        config = self.config if plan is None else with_credentials(self.config, plan)
+        if plan is not None:
+            self._starter.need(places_of(plan, Site.of(config)), config.stores)
         return Workplace(
-            config=self.config,
+            config=config,
             clock=self._clock,
             bus=self._bus,
             spark=self._starter,

@@ -13,6 +13,11 @@ from deltaworks.config.cache import cache_dir
 from deltaworks.config.project import ProjectConfig
 from deltaworks.engines.spark.archive import ARCHIVE_VARIABLE, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import check_versions, installed_versions
+from deltaworks.engines.spark.connector_jars import (
+    CONNECTOR_JARS,
+    connector_jars,
+    connectors_missing,
+)
 from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars, jar_files, missing_jars, total_megabytes
 from deltaworks.engines.spark.java import find_java
@@ -53,6 +58,7 @@ def examine(
         *_packages(versions),
         _deltalake(versions),
         _jars(jars, cache),
+        _connectors(cache),
         *_archive(environ, jars, cache),
         _disk(place),
         _permission(place),
@@ -129,6 +135,17 @@ def _jars(jars: tuple[Jar, ...], cache: Path) -> Finding:
     return _good("jars", detail)
 
 
+def _connectors(cache: Path) -> Finding:
+    """Which connectors work without a network; the others are no fault."""
+    missing = connectors_missing(cache=cache)
+    ready = [name for name in CONNECTOR_JARS if name not in missing]
+    said = [f"{', '.join(ready)} ready"] if ready else []
+    size = total_megabytes(missing_jars(connector_jars(missing), cache=cache))
+    if missing:
+        said.append(f"{', '.join(missing)} downloaded when first needed ({size})")
+    return _good("connectors", "; ".join(said))
+
+
 def _archive(environ: Mapping[str, str], jars: tuple[Jar, ...], cache: Path) -> tuple[Finding, ...]:
     try:
         java, home = find_java(environ, cache=cache), find_spark_home(environ)
@@ -189,5 +206,5 @@ def fetch_jars(
     """Bring the jars into the cache, so that later runs need no network."""
     cache = cache_dir(environ)
     java = find_java(environ, cache=cache)
-    wanted = (*CORE_JARS, *S3_JARS) if everything else CORE_JARS
+    wanted = (*CORE_JARS, *S3_JARS, *connector_jars(CONNECTOR_JARS)) if everything else CORE_JARS
     return ensure_jars(wanted, java=java, cache=cache, environ=environ, notify=notify)

@@ -14,7 +14,8 @@ The tree, which a test compares with the classes below::
     │   ├── CommitUnknown
     │   ├── UnsupportedOperation
     │   ├── DamagedTable
-    │   └── StorageError
+    │   ├── StorageError
+    │   └── Unreachable
     ├── GuardError
     ├── RunError
     │   ├── InputError
@@ -235,6 +236,13 @@ class StorageError(EngineError):
 
     code = "storage"
     remedy = "Free space, or give the user the right to write there."
+
+
+class Unreachable(EngineError):
+    """A server does not answer, or broke the connection off."""
+
+    code = "unreachable"
+    remedy = "See that it is up and can be reached, then run again."
 
 
 class GuardError(DeltaworksError):

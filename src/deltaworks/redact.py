@@ -56,6 +56,10 @@ class Redactor:
         """Whether a text carries a known value that is surely no ordinary word."""
         return self._sure is not None and self._sure.search(text) is not None
 
+    def pattern(self) -> str:
+        """A regular expression for whatever is surely secret, for others who take it out."""
+        return "" if self._sure is None else self._sure.pattern
+
     def forget(self) -> None:
         """Know nothing again, as a new process does."""
         with self._lock:
@@ -159,6 +163,11 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
 def holds_secret(text: str) -> bool:
     """Whether a text carries a secret that is surely one."""
     return _redactor.holds(text)
+
+
+def secret_pattern() -> str:
+    """A regular expression that finds every secret that is surely one; empty when none is known."""
+    return _redactor.pattern()
 
 
 def forget_secrets() -> None:

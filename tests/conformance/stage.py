@@ -24,9 +24,21 @@ each_plugin = pytest.mark.parametrize(
 )
 
 
+SERVED = frozenset(("jdbc", "kafka", "mysql", "postgres"))
+"""Plug-ins that do nothing without a server; tests/services tries them beside a real one."""
+each_at_home = pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, name in PLUGINS if name not in SERVED]
+)
+
+
+def types_at_home(kind: str) -> list[str]:
+    """The types of a kind that need no server."""
+    return [name for name in plugin_types(kind) if name not in SERVED]
+
+
 def each_of(kind: str) -> pytest.MarkDecorator:
-    """Every plug-in of a kind."""
-    return pytest.mark.parametrize("name", plugin_types(kind))
+    """Every plug-in of a kind that needs no server."""
+    return pytest.mark.parametrize("name", types_at_home(kind))
 
 
 def plugin_class(kind: str, name: str) -> type[Plugin]:

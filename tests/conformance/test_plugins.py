@@ -14,7 +14,7 @@ from deltaworks.config.interpolate import Names
 from deltaworks.errors import SpecError
 from deltaworks.pipeline.parse import read_pipeline
 from tests.conformance.examples import SCHEMA, SOME, misspelt, write_functions, write_input
-from tests.conformance.stage import each_plugin, example, made, plugin_class
+from tests.conformance.stage import each_at_home, each_plugin, example, made, plugin_class
 from tests.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def test_an_unknown_option_is_refused_with_the_right_one(
     assert f'"{known}"' in problem.hint
 
 
-@each_plugin
+@each_at_home
 def test_an_error_names_the_step(kind: str, name: str, jvm: SparkSession, bench: Workbench) -> None:
     for source in ("csv", "delta"):
         write_input(jvm, source, example("source", source), bench.root, SOME)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deltaworks.contracts.context import BatchWrite
-from deltaworks.contracts.registry import plugin_types
 from deltaworks.model.commit import Txn
 from tests.conformance.examples import COLUMNS, NULLS, READ_BACK, SCHEMA, SOME
-from tests.conformance.stage import context, each_of, made
+from tests.conformance.stage import context, each_of, made, types_at_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 each_sink = each_of("sink")
-KEEPERS = [name for name in plugin_types("sink") if made("sink", name).keeps]
+KEEPERS = [name for name in types_at_home("sink") if made("sink", name).keeps]
 each_keeper = pytest.mark.parametrize("name", KEEPERS)
-each_other = pytest.mark.parametrize("name", sorted(set(plugin_types("sink")) - set(KEEPERS)))
+each_other = pytest.mark.parametrize("name", sorted(set(types_at_home("sink")) - set(KEEPERS)))
 BATCH = BatchWrite(n=7, txn=Txn("conformance", 7), user_metadata='{"batch": 7}')
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltaworks.contracts.registry import plugin_types
 from tests.conformance.examples import (
     COLUMNS,
     METADATA_JOBS,
@@ -17,7 +16,14 @@ from tests.conformance.examples import (
     WITHOUT_NULL,
     write_input,
 )
-from tests.conformance.stage import context, counted_jobs, each_of, example, made
+from tests.conformance.stage import (
+    context,
+    counted_jobs,
+    each_of,
+    example,
+    made,
+    types_at_home,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +46,7 @@ def test_reading_looks_at_metadata_only_until_rows_are_asked_for(
     assert frame.count() == len(SOME)
 
 
-@pytest.mark.parametrize("name", [n for n in plugin_types("source") if n not in WITHOUT_NULL])
+@pytest.mark.parametrize("name", [n for n in types_at_home("source") if n not in WITHOUT_NULL])
 def test_nulls_are_read_as_nulls(name: str, spark: SparkSession, tmp_path: Path) -> None:
     write_input(spark, name, example("source", name), tmp_path, NULLS)
     ctx, source = context(spark, tmp_path), made("source", name)

@@ -31,6 +31,7 @@ PAGES = (
     "docs/pipeline-files.md",
     "docs/classic.md",
     "docs/credentials.md",
+    "docs/storage.md",
     "docs/errors.md",
     "docs/streams.md",
     "ARCHITECTURE.md",
@@ -136,14 +137,15 @@ def test_every_command_and_program_of_the_page_works_in_order(
             run_python(example)
 
 
-def test_every_command_and_file_of_the_page_on_credentials_works_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", ["docs/credentials.md", "docs/storage.md"])
+def test_every_command_and_file_of_the_pages_on_credentials_and_stores_works_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Workbench(tmp_path).pipeline(
         "p", "extract: {type: csv, path: a.csv}\nload: {type: delta, table: t}\n"
     )
-    for example in examples("docs/credentials.md"):
+    for example in examples(page):
         if example.language == "bash":
             run_shell(example, monkeypatch)
         elif example.language == "yaml":

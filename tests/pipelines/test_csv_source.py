@@ -145,7 +145,6 @@ def test_files_that_are_not_there_are_named(bench: Workbench) -> None:
     assert "does not exist" in refused(bench, "path: nowhere/in.csv").stderr
     bench.write("_data.csv", "id\n1\n")
     assert "Spark passes over such names" in refused(bench, "path: _data.csv").stderr
-    assert "object store" in refused(bench, "path: 's3a://bucket/in.csv'").stderr
 
 
 def test_a_schema_names_its_columns(bench: Workbench) -> None:

@@ -142,15 +142,6 @@ def test_a_place_that_cannot_be_written_is_named(bench: Workbench, blocked: str)
         assert Path(bench.root / blocked).read_text() == "a file is in the way"
 
 
-def test_an_object_store_is_refused_when_the_file_is_read(desk: Workbench) -> None:
-    desk.pipeline(
-        "p", "extract: {type: csv, path: in.csv}\nload: {type: parquet, path: 's3a://b/out'}\n"
-    )
-    answered = desk.cli("validate")
-    assert answered.code == 2
-    assert "object stores" in answered.stdout + answered.stderr
-
-
 def test_a_folder_that_cannot_be_made_is_told_with_the_disks_reason(bench: Workbench) -> None:
     sink(bench, "mode: append, partition_by: [country]")
     bench.write("out/country=nl", "a file where a folder has to be")

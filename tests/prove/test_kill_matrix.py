@@ -8,6 +8,7 @@ are passed over, so that the proof can be made over several nights.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import select
@@ -63,11 +64,10 @@ def cells() -> Iterator[tuple[str, str, str, int]]:
         cell = json.loads(line)
         key = (cell["load"], cell["phase"], cell["victim"])
         done[key] = done.get(key, 0) + 1
-    for load in LOADS:
-        for phase in PHASES:
-            for victim in VICTIMS:
-                for n in range(done.get((load, phase, victim), 0), TIMES):
-                    yield load, phase, victim, n
+    for n in range(TIMES):  # every cell once before any cell twice
+        for key in itertools.product(LOADS, PHASES, VICTIMS):
+            if done.get(key, 0) <= n:
+                yield *key, n
 
 
 def write(bench: Workbench, load: str, name: str) -> None:

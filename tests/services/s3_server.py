@@ -16,16 +16,32 @@ from pathlib import Path
 from typing import Any
 
 ACCESS_KEY, SECRET_KEY = "lake-reader-1", "canary/s3+secret-1"
+WRITER_KEY, WRITER_SECRET = "no-admin-1", "canary/s3+writer-1"
+READER_KEY, READER_SECRET = "only-reads-1", "canary/s3+reader-1"
+BLIND_ACCESS_KEY, BLIND_SECRET_KEY = "lake-blind-1", "canary/s3+secret-2"
+"""Of somebody who may write and not look."""
 _START_SECONDS = 60
 _GRPC_OFFSET = 10_000
 
 
-@dataclass(frozen=True)
+@dataclass
 class S3Server:
     """Where the server listens; the keys are the module's."""
 
     port: int
+    command: list[str]
+    folder: Path
     process: subprocess.Popen[bytes]
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self.process.kill()
+        self.process.wait()
+
+    def start(self) -> None:
+        """Bring it back, with what it had written."""
+        self.process = _started(self.command, self.folder)
+        _wait_until_ready(self, self.folder / "server.log")
 
     @property
     def endpoint(self) -> str:
@@ -54,12 +70,13 @@ def server_program() -> str | None:
 def s3_server(program: str, folder: Path) -> Iterator[S3Server]:
     """A server with its data in a folder; it ends with the block, whatever happens in it."""
     (folder / "data").mkdir(parents=True)
-    identity = {
-        "name": "tests",
-        "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
-        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-    }
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    identities = [
+        _identity("tests", ACCESS_KEY, SECRET_KEY, "Admin", "Read", "Write", "List", "Tagging"),
+        _identity("writer", WRITER_KEY, WRITER_SECRET, "Read", "Write", "List"),
+        _identity("reader", READER_KEY, READER_SECRET, "Read", "List"),
+        _identity("blind", BLIND_ACCESS_KEY, BLIND_SECRET_KEY, "Write"),
+    ]
+    (folder / "s3.json").write_text(json.dumps({"identities": identities}))
     master, volume, filer, s3 = _free_ports(4)
     command = [program, "-logtostderr=true", "server", f"-dir={folder / 'data'}"]
     command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}"]
@@ -71,15 +88,22 @@ def s3_server(program: str, folder: Path) -> Iterator[S3Server]:
         f"-s3.config={folder / 's3.json'}",
     ]
     command += ["-master.volumeSizeLimitMB=64", "-volume.max=50", "-master.telemetry=false"]
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
-    server = S3Server(s3, process)
+    server = S3Server(s3, command, folder, _started(command, folder))
     try:
         _wait_until_ready(server, folder / "server.log")
         yield server
     finally:
-        process.kill()
-        process.wait()
+        server.kill()
+
+
+def _started(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "server.log").open("wb") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+
+
+def _identity(name: str, key: str, secret: str, *actions: str) -> dict[str, Any]:
+    credentials = [{"accessKey": key, "secretKey": secret}]
+    return {"name": name, "credentials": credentials, "actions": actions}
 
 
 def _free_ports(count: int) -> list[int]:

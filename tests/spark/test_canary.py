@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,6 +29,10 @@ warehouse: ./warehouse
 engine:
   master: local[2]
   conf:
+    spark.eventLog.enabled: true
+    spark.eventLog.dir: EVENTS
+    spark.ui.enabled: true
+    spark.ui.port: 0
     spark.hadoop.fs.s3a.secret.key: ${env:CANARY_TOKEN}
     spark.hadoop.harmless.name: "kept-${env:CANARY_TOKEN}"
 """
@@ -51,12 +57,23 @@ def leaky(row):
 """
 PROGRAM = """
 import json, sys
+from pathlib import Path
+from urllib.request import urlopen
+
+from pyspark import SparkContext
 from tests.workbench import run_cli
 
 for number, line in enumerate(json.loads(sys.argv[1])):
     answer = run_cli(*line)
     print("command", number, line[0], answer.code, flush=True)
     print(answer.stdout, answer.stderr, sep="\\n", flush=True)
+
+context = SparkContext._active_spark_context
+rest = f"api/v1/applications/{context.applicationId}"
+for page in ["environment/", "executors/", f"{rest}/environment", f"{rest}/allexecutors"]:
+    with urlopen(f"{context.uiWebUrl}/{page}") as reply:
+        text = reply.read()
+    Path(sys.argv[2], page.strip("/").replace("/", "-") + ".page").write_bytes(text)
 """
 COMMANDS = [
     ["run", "good"],
@@ -80,6 +97,7 @@ def forms() -> list[bytes]:
     raw = CANARY.encode()
     encoded = [base64.b64encode(b"\0" * n + raw)[n * 2 : -4] for n in range(3)]
     spelled = [CANARY, quote(CANARY), quote(CANARY, safe=""), json.dumps(CANARY)[1:-1]]
+    spelled += [escape(CANARY), re.escape(CANARY), json.dumps(re.escape(CANARY))[1:-1]]
     return [raw, *encoded, *(text.encode() for text in spelled)]
 
 
@@ -106,7 +124,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, set[str]]
     """A project after good and bad runs: its folder, what was said, and every command line."""
     root = tmp_path_factory.mktemp("canary")
     desk = Workbench(root)
-    desk.write("deltaworks.yaml", PROJECT)
+    desk.write("deltaworks.yaml", PROJECT.replace("EVENTS", (root / "events").as_uri()))
     desk.write("in.csv", "id,name\n1,a\n2,b\n")
     desk.write("steps.py", PYTHON)
     for name, step in {
@@ -122,7 +140,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, set[str]]
     subprocess.run(stored, env=environ, check=True, capture_output=True)
     lines = [[*line, "--project", str(root)] for line in COMMANDS]
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, json.dumps(lines)],
+        [sys.executable, "-c", PROGRAM, json.dumps(lines), str(root)],
         env=environ,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -131,7 +149,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, set[str]]
     seen: set[str] = set()
     watcher = threading.Thread(target=watch, args=(process, seen))
     watcher.start()
-    said = process.communicate(timeout=240)[0].decode()
+    said = process.communicate(timeout=600)[0].decode()
     watcher.join()
     return root, said, seen
 
@@ -169,3 +187,24 @@ def test_sparks_log_shows_where_it_was(left: tuple[Path, str, set[str]]) -> None
     text = log.read_text()
     assert f"no luck with {MASKED} and {MASKED}" in text
     assert f"printed {MASKED}" in text
+
+
+def test_sparks_event_log_keeps_failed_tasks_and_plans_without_it(
+    left: tuple[Path, str, set[str]],
+) -> None:
+    (log,) = left[0].glob("events/*")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    kinds = {event["Event"].rpartition(".")[2] for event in events}
+    assert {"SparkListenerApplicationEnd", "SparkListenerSQLExecutionStart"} <= kinds
+    text = log.read_text()
+    assert f"no luck with {MASKED} and {MASKED}" in text
+    assert "sha2(" in text
+    (settings,) = [e["Spark Properties"] for e in events if "Spark Properties" in e]
+    assert "redacted" in settings["spark.hadoop.fs.s3a.secret.key"]
+
+
+def test_the_environment_page_shows_settings_without_it(left: tuple[Path, str, set[str]]) -> None:
+    page = (left[0] / "environment.page").read_text()
+    assert "spark.hadoop.harmless.name" in page
+    assert "(redacted)" in page
+    assert not leaks(page.encode())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deltaworks.config.storage import Stores
 from deltaworks.engines.spark import home, jars, java, launch, network, session
 from deltaworks.engines.spark.java import JavaHome
 from deltaworks.engines.spark.session import SessionSettings, start_session
@@ -125,17 +126,34 @@ def test_a_second_start_shares_the_jvm_and_takes_the_settings_a_session_can_have
         "spark.hadoop.fs.s3a.endpoint": "here",
         "spark.executor.cores": "7",
     }
-    stores = {"fs.s3a.bucket.lake.secret.key": "kept from pages and logs"}
-    settings = SessionSettings(app_name="again", master="local[2]", conf=conf, hadoop=stores)
+    settings = SessionSettings(app_name="again", master="local[2]", conf=conf)
     spark = start_session(settings, environ=os.environ, notify=lambda _: None)
     assert spark.sparkContext is jvm.sparkContext
     assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
     assert spark.conf.get("fs.s3a.endpoint") == "here"
     assert spark.conf.get("spark.executor.cores", None) is None
     assert jvm.conf.get("spark.sql.shuffle.partitions") != "3"
-    ((key, value),) = stores.items()
-    assert spark._jsc.hadoopConfiguration().get(key) == value
-    assert spark.conf.get(key, None) is None
+
+
+@pytest.mark.spark
+def test_a_running_spark_is_told_of_stores_out_of_sight_of_its_pages(
+    jvm: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "told-access-1", "AWS_SECRET_ACCESS_KEY": "told-secret-1"}
+    access = Stores(environ={**keys, "AWS_REGION": "ours"}).access("s3://told/orders")
+    assert access is not None
+    session.reach_stores(jvm, [], theirs=False)
+    session.reach_stores(jvm, [access], theirs=False)
+    known = jvm._jsc.hadoopConfiguration()
+    secret, region = "fs.s3a.bucket.told.secret.key", "fs.s3a.bucket.told.endpoint.region"
+    assert known.get(secret) == "told-secret-1"
+    assert jvm.conf.get(secret, None) is None
+    known.set(region, "theirs")
+    session.reach_stores(jvm, [access], theirs=True)
+    assert known.get(region) == "theirs"
+    monkeypatch.setattr(session, "_can_load", lambda *_: False)
+    with pytest.raises(ConfigError, match="without the jars for S3"):
+        session.reach_stores(jvm, [access], theirs=False)
 
 
 @pytest.mark.spark

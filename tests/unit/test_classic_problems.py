@@ -160,13 +160,6 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         'there is no source of type "Postgress"',
         'did you mean "PostgreSQL"?',
     ),
-    "system of a later release": (
-        classic(source("PostgreSQL", host="h", query="SELECT 1")),
-        4,
-        "extract.sourceType",
-        'there is no source of type "postgres" in this release',
-        "csv",
-    ),
     "secret": (
         classic(source("PostgreSQL", host="h", password="x")),  # noqa: S106 - nobody's
         7,
@@ -278,13 +271,6 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         "extract.schemaName",
         '"schemaName": columns and their types are wanted',
         "id bigint",
-    ),
-    "credential of a later release": (
-        classic({**CSV, "credentialId": "lake"}),
-        9,
-        "extract.credentialId",
-        '"credentialId" cannot be used here in this release',
-        "leave it out",
     ),
     "name": (
         {**classic(), "pipelineId": "../x"},

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltaworks.doctor import Finding, examine
+from deltaworks.engines.spark.connector_jars import CONNECTOR_JARS
 
 VERSIONS = {"pyspark": "4.2.0", "delta-spark": "4.4.0", "deltalake": "1.6.6"}
 
@@ -30,6 +31,7 @@ def test_a_good_machine_has_one_good_finding_per_part(tmp_path: Path) -> None:
         "pandas",
         "deltalake",
         "jars",
+        "connectors",
         "classes",
         "disk",
         "permission",
@@ -41,6 +43,17 @@ def test_a_good_machine_has_one_good_finding_per_part(tmp_path: Path) -> None:
 def test_missing_jars_are_no_problem_but_are_told(tmp_path: Path) -> None:
     jars = findings(tmp_path)["jars"]
     assert jars == Finding("jars", True, "will be downloaded at the first run (9.7 MB)")
+
+
+def test_connectors_are_told_with_what_is_still_to_download(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "jars"
+    folder.mkdir(parents=True)
+    for jar in CONNECTOR_JARS["postgres"]:
+        (folder / jar.file_name).touch()
+    said = findings(tmp_path)["connectors"]
+    assert said.ok
+    assert said.detail.startswith("postgres ready; mysql")
+    assert "downloaded when first needed" in said.detail
 
 
 def test_an_archive_of_classes_is_offered_and_can_be_done_without(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deltaworks.engines.lock import _lives, locked, pipeline_lock, table_lock, writer_lock
+from deltaworks.engines.lock import locked, pipeline_lock, table_lock, writer_lock
+from deltaworks.engines.owner import lives
 from deltaworks.errors import GuardError, Interrupted, StorageError
 from deltaworks.runtime.halt import Halt, by_ctrl_c
 
@@ -92,8 +93,8 @@ def test_a_killed_owner_keeps_nothing(tmp_path: Path) -> None:
 def test_several_locks_are_taken_in_one_order_and_once_each(tmp_path: Path) -> None:
     a, b = tmp_path / "a.lock", tmp_path / "b.lock"
     with locked([b, a, b], wait_seconds=0, notify=silent) as held:
-        assert len(held._handles) == 2
-        assert [Path(handle.name) for handle in held._handles] == [a, b]
+        assert len(held._files) == 2
+        assert [Path(handle.name) for handle in held._files] == [a, b]
 
 
 def test_when_one_of_several_is_taken_the_others_are_let_go(tmp_path: Path) -> None:
@@ -267,7 +268,7 @@ def test_a_writer_has_a_lock_of_its_own(tmp_path: Path) -> None:
 def test_a_process_that_is_gone_does_not_live() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    assert not _lives(child.pid, 0.0)
+    assert not lives(child.pid, 0.0)
 
 
 def test_our_own_jvm_is_not_waited_for(tmp_path: Path) -> None:

@@ -156,3 +156,12 @@ def test_a_folder_without_a_file_is_a_project_of_its_own_name(tmp_path: Path) ->
 def test_a_profile_needs_a_project_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='profile "prod" needs a project file'):
         load_project(tmp_path, environ={}, profile="prod")
+
+
+def test_a_profile_that_is_not_chosen_needs_no_variables(tmp_path: Path) -> None:
+    (tmp_path / "deltaworks.yaml").write_text(
+        "project: a\nwarehouse: w\nprofiles: {prod: {warehouse: '${env:LAKE}'}}\n"
+    )
+    assert load_project(tmp_path, environ={}).warehouse == str(tmp_path / "w")
+    with pytest.raises(DeltaworksError):
+        load_project(tmp_path, environ={}, profile="prod")

@@ -23,6 +23,7 @@ from deltaworks.engines.spark import session
 from deltaworks.engines.spark.confs import SessionSettings
 from deltaworks.engines.spark.s3_jars import S3_JARS
 from deltaworks.errors import ConfigError, SpecError
+from deltaworks.pipeline.places import with_credentials
 from deltaworks.redact import MASK, scrub
 from deltaworks.runtime.session import SparkStarter
 
@@ -111,6 +112,8 @@ def test_a_store_like_s3_is_mapped_for_both_engines(tmp_path: Path) -> None:
     found = access(tmp_path, storage, lake=KEYS)
     prefix = "fs.s3a.bucket.lake"
     assert hadoop_settings(found) == {
+        "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "fs.AbstractFileSystem.s3.impl": "org.apache.hadoop.fs.s3a.S3A",
         f"{prefix}.access.key": "vault-access-1",
         f"{prefix}.secret.key": "vault-secret-1",
         f"{prefix}.endpoint": "http://127.0.0.1:1",
@@ -305,11 +308,56 @@ def test_a_session_gets_the_settings_of_every_store(
 ) -> None:
     storage = "{s3://lake: {credential: lake, log: {store: dynamodb}}, s3://raw: {region: r}}"
     given: list[SessionSettings] = []
+    told: list[StoreAccess] = []
     monkeypatch.setattr(session, "start_session", lambda settings, **_: given.append(settings))
-    SparkStarter(project(tmp_path, storage, lake=KEYS), notify=lambda _: None).shared()
+    monkeypatch.setattr(session, "reach_stores", lambda _, stores, **__: told.extend(stores))
+    config = project(tmp_path, storage, lake=KEYS)
+    starter = SparkStarter(config, notify=lambda _: None)
+    starter.need(("s3://lake/orders", "s3://raw/in", "/tmp/here"), config.stores)
+    starter.shared()
     (settings,) = given
-    assert settings.hadoop["fs.s3a.bucket.lake.secret.key"] == KEYS["secret_key"]
-    assert settings.hadoop["fs.s3a.bucket.raw.endpoint.region"] == "r"
+    settled = {key: value for one in told for key, value in hadoop_settings(one).items()}
+    assert settled["fs.s3a.bucket.lake.secret.key"] == KEYS["secret_key"]
+    assert settled["fs.s3a.bucket.raw.endpoint.region"] == "r"
     assert settings.conf["spark.delta.logStore.s3a.impl"].endswith("S3DynamoDBLogStore")
     assert set(S3_JARS) < set(settings.jars)
     assert KEYS["secret_key"] not in repr(settings)
+
+
+def test_stores_that_nothing_needs_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[SessionSettings] = []
+    monkeypatch.setattr(session, "start_session", lambda settings, **_: given.append(settings))
+    monkeypatch.setattr(session, "reach_stores", lambda *_, **__: None)
+    config = project(tmp_path, "{s3://lake: {credential: nobody}}")
+    starter = SparkStarter(config, notify=lambda _: None)
+    starter.shared()
+    assert not set(S3_JARS) & set(given[0].jars)
+    starter.need(["s3://lake/orders"], config.stores)
+    with pytest.raises(ConfigError, match="nobody"):
+        starter.shared()
+
+
+def test_a_pipeline_opens_its_buckets_by_the_credential_it_names(tmp_path: Path) -> None:
+    from deltaworks.pipeline.catalog import load_plan
+
+    storage = "{s3a://lake: {endpoint: 'http://here', access_key: '${env:OLD}'}}"
+    config = project(tmp_path, storage, {"OLD": "old-key-1"}, mine=KEYS, other=KEYS)
+    text = (
+        "pipeline: p\nextract: {{type: csv, path: s3://lake/in, credential: mine}}\n"
+        "load: {{type: delta, path: s3://lake/out, credential: {}}}\n"
+    )
+    path = tmp_path / "p.yaml"
+    path.write_text(text.format("mine"))
+    plan = load_plan(path, config.names, tmp_path)
+    found = with_credentials(config, plan).store_access("s3://lake/in")
+    assert found is not None
+    assert found.origins["identity"] == 'credential "mine" (memory)'
+    assert found.values["endpoint"] == "http://here"
+    path.write_text(text.format("other"))
+    with pytest.raises(ConfigError, match="cannot be opened by two credentials at once") as caught:
+        with_credentials(config, load_plan(path, config.names, tmp_path))
+    assert caught.value.line == 3
+    path.write_text(text.replace(", credential: mine", "").replace(", credential: {}", "").format())
+    assert with_credentials(config, load_plan(path, config.names, tmp_path)) is config

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -15,8 +16,8 @@ from deltaworks.errors import InputError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 
 
-def read_whole(path: str) -> int:
-    return len(Path(path).read_bytes())
+def read_whole(path: str | IO[bytes]) -> int:
+    return len(Path(str(path)).read_bytes())
 
 
 LOOKS: dict[str, Callable[[Bounds], object]] = {

@@ -13,6 +13,11 @@ from deltaworks.engines.spark.compatibility import (
     installed_versions,
     require_versions,
 )
+from deltaworks.engines.spark.connector_jars import (
+    CONNECTOR_JARS,
+    connector_jars,
+    connectors_missing,
+)
 from deltaworks.engines.spark.s3_jars import S3_JARS, store_jars
 from deltaworks.engines.spark.versions import CORE_JARS, DELTA_SPARK, PYSPARK, SPARK_AVRO
 from deltaworks.errors import MissingDependencyError
@@ -79,6 +84,28 @@ def test_every_jar_of_s3_has_a_checksum_and_a_size_and_is_named_once() -> None:
     names = [jar.file_name for jar in (*CORE_JARS, *S3_JARS)]
     assert len(set(names)) == len(names)
     assert "hadoop-aws-3.5.0.jar" in names
+
+
+def test_every_jar_of_a_connector_has_a_checksum_and_a_size() -> None:
+    jars = connector_jars(CONNECTOR_JARS)
+    assert all(re.fullmatch(r"[0-9a-f]{64}", jar.sha256) for jar in jars)
+    assert all(jar.size_bytes for jar in jars)
+    assert len({jar.file_name for jar in (*CORE_JARS, *S3_JARS, *jars)}) == len(
+        [*CORE_JARS, *S3_JARS, *jars]
+    )
+
+
+def test_a_connector_that_two_steps_need_is_fetched_once() -> None:
+    assert connector_jars(["postgres"]) == CONNECTOR_JARS["postgres"]
+    assert len(connector_jars(["postgres", "postgres"])) == len(CONNECTOR_JARS["postgres"])
+
+
+def test_a_connector_is_missing_until_its_jars_are_in_the_cache(tmp_path: Path) -> None:
+    assert set(connectors_missing(cache=tmp_path)) == set(CONNECTOR_JARS)
+    (tmp_path / "jars").mkdir()
+    for jar in CONNECTOR_JARS["postgres"]:
+        (tmp_path / "jars" / jar.file_name).touch()
+    assert "postgres" not in connectors_missing(cache=tmp_path)
 
 
 def test_only_stores_of_s3_need_its_jars() -> None:

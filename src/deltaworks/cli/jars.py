@@ -17,7 +17,7 @@ app = typer.Typer(help="The Java libraries Spark needs.", no_args_is_help=True)
 @app.command("fetch")
 def fetch(
     everything: Annotated[
-        bool, typer.Option("--all", help="Those that only some projects need, too: S3.")
+        bool, typer.Option("--all", help="Those that only some projects need, too: S3, databases.")
     ] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,

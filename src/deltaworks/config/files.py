@@ -86,8 +86,10 @@ def dotted(where: Where) -> str:
     return text
 
 
-def shown_path(path: Path) -> str:
-    """A path relative to where the user stands, when that is shorter."""
+def shown_path(path: Path | str) -> str:
+    """A path relative to where the user stands, when that is shorter; an address as it is."""
+    if isinstance(path, str):
+        return path if "://" in path else shown_path(Path(path))
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from deltaworks.config.secret_literals import secret_problems
 from deltaworks.config.storage import (
     StorageSettings,
     StoreAccess,
-    resolve_storage,
+    Stores,
     storage_problem,
 )
 from deltaworks.config.vault.lookup import Vault, open_vault
@@ -137,10 +138,14 @@ class ProjectConfig:
             environ=self.names.environ,
         )
 
+    @cached_property
+    def stores(self) -> Stores:
+        """The object stores that the project reaches."""
+        return Stores(self.storage, vault=lambda: self.vault, environ=self.names.environ)
+
     def store_access(self, location: str) -> StoreAccess | None:
         """How a location on an object store is reached; opens the credential that it names."""
-        environ = self.names.environ
-        return resolve_storage(location, self.storage, vault=self.vault, environ=environ)
+        return self.stores.access(location)
 
 
 def find_project_file(start: Path) -> Path | None:
@@ -169,7 +174,7 @@ def load_project(
     own = merged.value.get("vars")
     all_variables = {**(own if isinstance(own, dict) else {}), **(variables or {})}
     names = Names(all_variables, environ)
-    ready, problems = interpolate(merged, names)
+    ready, problems = interpolate(_without_profiles(merged), names)
     parsed = _parse(ready, (*secret_problems(document), *problems))
     return ProjectConfig(
         root=file.parent,
@@ -225,6 +230,15 @@ def _with_profile(document: Document, profile: str) -> Document:
         return document  # parsing it says what is wrong
     merged = _merge(document.value, profiles[profile])
     return Document(document.file, merged, document.lines)
+
+
+def _without_profiles(document: Document) -> Document:
+    """Variables of profiles that were not chosen need not be set."""
+    profiles = document.value.get("profiles")
+    if not isinstance(profiles, dict):
+        return document
+    named = {name: {} if isinstance(one, dict) else one for name, one in profiles.items()}
+    return Document(document.file, {**document.value, "profiles": named}, document.lines)
 
 
 def _merge(under: Any, over: Any) -> Any:

@@ -7,7 +7,8 @@ then the cloud's own identity, for which nothing is given.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -181,6 +182,38 @@ def resolve_storage(
         delta_rs=settings.delta_rs,
     )
 
+
+class Stores:
+    """The object stores of a project; how one is reached is found out when it is first needed."""
+
+    def __init__(
+        self,
+        storage: Mapping[str, StorageSettings] | None = None,
+        *,
+        vault: Callable[[], Vault] = Vault,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._storage = storage or {}
+        self._vault = vault
+        self._environ = environ or {}
+        self._found: dict[tuple[StoreKind, str], StoreAccess | None] = {}
+        self._finding = threading.Lock()
+
+    def access(self, location: str) -> StoreAccess | None:
+        """How a location is reached; None for what is on no object store."""
+        place = store_place(location)
+        if place is None:
+            return None
+        with self._finding:  # several runs may need it at the same moment
+            if place[:2] not in self._found:
+                self._found[place[:2]] = resolve_storage(
+                    location, self._storage, vault=self._vault(), environ=self._environ
+                )
+            return self._found[place[:2]]
+
+
+NO_STORES = Stores()
+"""For tables and files on this machine."""
 
 _Candidates = list[tuple[str, Mapping[str, str]]]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltaworks.config.project import ProjectConfig
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.config.vault.credential import Credential
 from deltaworks.config.vault.lookup import Vault
 from deltaworks.model.commit import Txn
@@ -25,11 +27,17 @@ class Site:
     root: Path
     warehouse: str
     vault: Vault = field(default_factory=Vault, repr=False)
+    stores: Stores = field(default=NO_STORES, repr=False)
 
     @staticmethod
     def of(config: ProjectConfig) -> Site:
         """The place that a project file describes."""
-        return Site(root=config.root, warehouse=config.warehouse, vault=config.vault)
+        return Site(
+            root=config.root,
+            warehouse=config.warehouse,
+            vault=config.vault,
+            stores=config.stores,
+        )
 
     def credential(self, name: str) -> Credential:
         """The credential with a name; from here on its secrets are kept out of every text."""
@@ -56,6 +64,8 @@ class RunContext:
     now: datetime
     step: str = ""
     """The step at work, where its rows may fail long after it was described."""
+    until_end: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
+    """What must stay open while rows are read; closed by whoever started the engine."""
     pinned: Mapping[str, int] = field(default_factory=dict)
     """Versions at which checks look into tables, by location; the latest where none is pinned."""
 

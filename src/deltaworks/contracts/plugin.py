@@ -60,6 +60,8 @@ class Plugin(BaseModel):
     )
 
     kind: ClassVar[str] = ""
+    connector: ClassVar[str] = ""
+    """Whose jars Spark must have for it; empty when those it always has are enough."""
     example: ClassVar[Example] = {}
     """Options for rows of `id bigint, name string, amount double`: shown by the reference, and run
     by the conformance suite, which a plug-in joins by existing."""

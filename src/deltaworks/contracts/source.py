@@ -47,6 +47,14 @@ class Source(Plugin):
         """Why recorded bounds can no longer be read identically; empty when they can."""
         return ""
 
+    def changed_while_read(self, site: Site, bounds: Bounds) -> str:
+        """Why what was read just now is not what the bounds promise; empty when it is."""
+        return self.still_there(site, bounds)
+
+    def repeats_rows(self) -> bool:
+        """Whether a batch may read rows that an earlier one has read, so that none is missed."""
+        return False
+
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         """How many rows the bounds hold, where metadata tells without reading them."""
         return None
@@ -58,6 +66,14 @@ class Source(Plugin):
     def finds_columns(self) -> bool:
         """Whether its columns are found in what it reads, so that a plan should show them."""
         return False
+
+    def probe(self, site: Site) -> str:
+        """What is there, found without an engine by the smallest real look; an error when it fails.
+
+        Sources that connect to a server override it, and read one row.
+        """
+        self.bounds(site, None)
+        return "it can be read"
 
     def tables_read(self, site: Site) -> tuple[str, ...]:
         """Locations of the tables this source reads."""

@@ -4,24 +4,44 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import GuardError, InputError
 from deltaworks.model.table_ref import is_url
 
 _LOG = "_delta_log"
 
 
-def require_free(location: str) -> None:
+def require_free(location: str, stores: Stores = NO_STORES) -> None:
     """Raise before a table is made where something else is."""
     if is_url(location):
+        _require_free_objects(location, stores)
         return
     here = Path(location)
     _refuse_nested(here)
     begun = (here / _LOG).is_dir()  # what a run that died left behind; no commit names its files
     if here.is_dir() and any(here.iterdir()) and not begun:
-        raise InputError(
-            f'folder "{location}" holds files and is not a Delta table',
-            hint="choose another table or path, or move the files away",
+        raise _occupied(location)
+
+
+def _require_free_objects(location: str, stores: Stores) -> None:
+    below = [one.address for one in Bucket(location, stores).listed(location)]
+    logs = {address.partition(f"/{_LOG}")[0] for address in below if f"/{_LOG}" in address}
+    if below and not logs:
+        raise _occupied(location)
+    other = min(logs - {location}, default=None)
+    if other is not None:
+        raise GuardError(
+            f'table "{location}" would lie around table "{other}"',
+            hint="rename one of them, so that no table is in another one's folder",
         )
+
+
+def _occupied(location: str) -> InputError:
+    return InputError(
+        f'folder "{location}" holds files and is not a Delta table',
+        hint="choose another table or path, or move the files away",
+    )
 
 
 def _refuse_nested(here: Path) -> None:

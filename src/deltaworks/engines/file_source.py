@@ -9,9 +9,10 @@ from pydantic import Field
 
 from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.contracts.source import Source
-from deltaworks.engines.files import changed_file, file_bounds, newer_files
+from deltaworks.engines.files import changed_file, file_bounds, found_files, newer_files
 from deltaworks.engines.partitions import partition_keys
 from deltaworks.model.batch import Bounds
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.file_rows import FileRows
 
 
-class FileSource(Source):
+class FileSource(NeedsCredential, Source):
     """Files at a path, folder or glob."""
 
     path: str
@@ -39,21 +40,24 @@ class FileSource(Source):
         return self.incremental
 
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        now = file_bounds(site.path(self.path), written=self.path)
+        now = file_bounds(site.path(self.path), written=self.path, stores=site.stores)
         partition_keys(now)  # all files there are must agree, not only the new ones
         return now if since is None else newer_files(now, since)
 
     def files_read(self, site: Site) -> tuple[str, ...]:
         return (site.path(self.path),)
 
+    def probe(self, site: Site) -> str:
+        return found_files(self.bounds(site, None), site.stores)
+
     def start_at(self, site: Site, point: str) -> Bounds | None:
         start_ns = int(parse_moment(point).timestamp() * 1e9)
-        now = file_bounds(site.path(self.path), written=self.path)
+        now = file_bounds(site.path(self.path), written=self.path, stores=site.stores)
         older = tuple(stamp for stamp in now.files if stamp.modified_ns < start_ns)
         return replace(now, files=older)
 
     def still_there(self, site: Site, bounds: Bounds) -> str:
-        return changed_file(bounds)
+        return changed_file(bounds, site.stores)
 
     def reader_options(self) -> dict[str, str]:
         """What Spark's reader of this format is told."""
@@ -71,4 +75,5 @@ class FileSource(Source):
             partition_types=self.partition_types,
             source_file=self.source_file,
             ingested_at=ctx.now if self.ingested_at else None,
+            stores=ctx.site.stores,
         )

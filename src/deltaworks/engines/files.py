@@ -1,4 +1,4 @@
-"""Files on disk: which there are, and whether they are still the same."""
+"""Files of a source: which there are, and whether they are still the same."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.folder_manifest import is_landed, landed_batches
-from deltaworks.errors import DeltaworksError, InputError, StorageError, UnsupportedOperation
+from deltaworks.engines.locations import fixed_part, objects_at, open_bytes
+from deltaworks.errors import DeltaworksError, InputError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.model.table_ref import is_url
 from deltaworks.suggest import did_you_mean
@@ -17,33 +19,50 @@ from deltaworks.suggest import did_you_mean
 _SPARK_GLOB = re.compile(r"([\\*?\[\]{}])")
 
 
-def file_bounds(pattern: str, *, written: str) -> Bounds:
+def file_bounds(pattern: str, *, written: str, stores: Stores = NO_STORES) -> Bounds:
     """Every file at a path, folder or glob, as it is now."""
-    if is_url(pattern):
-        raise UnsupportedOperation(
-            f'"{written}" is on an object store, which this release does not read',
-            hint="copy the files to a local folder",
-        )
     try:
-        stamps = tuple(sorted(_stamp(path) for path in _landed_files(pattern, written)))
+        stamps = tuple(sorted(_landed_files(pattern, written, stores)))
     except OSError as problem:
         raise StorageError(f'"{written}" cannot be read: {problem.strerror}') from problem
     return Bounds(kind=FILES, identity=pattern, files=stamps)
 
 
-def _landed_files(pattern: str, written: str) -> list[str]:
+def _landed_files(pattern: str, written: str, stores: Stores) -> list[FileStamp]:
     """All files but those of a batch that another pipeline is just moving in."""
-    found = _files(pattern, written)
-    landed = landed_batches(found)
-    if landed:
-        found = _files(pattern, written)  # anew, once the manifests are read: batches are whole
-    kept = [path for path in found if is_landed(path, landed)]
+    found = _found(pattern, written, stores)
+    landed = landed_batches((stamp.path for stamp in found), stores)
+    if landed:  # anew, once the manifests are read: batches are whole
+        found = _found(pattern, written, stores)
+    kept = [stamp for stamp in found if is_landed(stamp.path, landed)]
     if not kept:
         raise InputError(
             f'"{written}" holds only files of a batch that is not finished',
             hint="run the pipeline that writes them, and then this one again",
         )
     return kept
+
+
+def _found(pattern: str, written: str, stores: Stores) -> list[FileStamp]:
+    if is_url(pattern):
+        return _objects(pattern, written, stores)
+    return [_stamp(path) for path in _files(pattern, written)]
+
+
+def _objects(pattern: str, written: str, stores: Stores) -> list[FileStamp]:
+    base = fixed_part(pattern)
+    found = [
+        FileStamp(one.address, one.size_bytes, one.modified_ns, one.tag)
+        for one in objects_at(pattern, stores)
+        if all(map(_visible, one.address[len(base) + 1 :].split("/"))) or one.address == pattern
+    ]
+    if not found:
+        what = "no file matches" if base != pattern else "there is no file at"
+        raise InputError(
+            f'{what} "{written}"',
+            hint=f"correct the path, or put files there; looked for {pattern}",
+        )
+    return found
 
 
 def _files(pattern: str, written: str) -> list[str]:
@@ -116,8 +135,10 @@ def newer_files(now: Bounds, since: Bounds) -> Bounds:
     )
 
 
-def changed_file(bounds: Bounds) -> str:
+def changed_file(bounds: Bounds, stores: Stores = NO_STORES) -> str:
     """The first file that is not what it was when the bounds were taken; empty if none."""
+    if is_url(bounds.identity):
+        return _changed_object(bounds, stores)
     for stamp in bounds.files:
         try:
             same = _stamp(stamp.path) == stamp
@@ -126,6 +147,28 @@ def changed_file(bounds: Bounds) -> str:
         if not same:
             return f'file "{stamp.path}" has changed'
     return ""
+
+
+def _changed_object(bounds: Bounds, stores: Stores) -> str:
+    there = {one.address: one for one in objects_at(bounds.identity, stores)}
+    for stamp in bounds.files:
+        found = there.get(stamp.path)
+        if found is None:
+            return f'file "{stamp.path}" is gone'
+        if (found.size_bytes, found.tag) != (stamp.size_bytes, stamp.tag):
+            return f'file "{stamp.path}" has changed'
+    return ""
+
+
+def found_files(bounds: Bounds, stores: Stores = NO_STORES) -> str:
+    """How many files there are, the first of which can be opened."""
+    first, count = bounds.files[0].path, len(bounds.files)
+    try:
+        with open_bytes(first, stores) as handle:
+            handle.read(1)
+    except OSError as problem:
+        raise unreadable_file(first, problem) from problem
+    return f'file "{first}"' + (f" and {count - 1:,} more" if count > 1 else "")
 
 
 def unreadable_file(path: str, problem: OSError) -> DeltaworksError:
@@ -147,11 +190,13 @@ def damaged_file(path: str, what: str = "cannot be read") -> InputError:
     )
 
 
-def refuse_other_files(bounds: Bounds, beginning: bytes, *, kind: str) -> None:
+def refuse_other_files(
+    bounds: Bounds, beginning: bytes, *, kind: str, stores: Stores = NO_STORES
+) -> None:
     """Every file begins as its format does; Spark takes an empty one for one without rows."""
     for stamp in bounds.files:
         try:
-            with open(stamp.path, "rb") as handle:
+            with open_bytes(stamp.path, stores) as handle:
                 begins = handle.read(len(beginning))
         except OSError as problem:
             raise unreadable_file(stamp.path, problem) from problem

@@ -10,21 +10,20 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.locations import folders_around, read_text
+
 MANIFEST = "_deltaworks.json"
+EMPTY: dict[str, Any] = {"id": "", "writers": {}}
 _NAME = re.compile(r"batch(\d{8,})-([0-9a-f]{8})-.*")
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: str, stores: Stores = NO_STORES) -> dict[str, Any]:
     """What the manifest says; of a folder that has none, that nothing has landed."""
-    try:
-        text = (folder / MANIFEST).read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return {"id": "", "writers": {}}
-    document: dict[str, Any] = json.loads(text)
-    return document
+    text = read_text(f"{folder}/{MANIFEST}", stores)
+    return EMPTY if text is None else dict(json.loads(text))
 
 
 def short_name(app_id: str) -> str:
@@ -43,26 +42,44 @@ def batch_of(name: str) -> tuple[str, int] | None:
     return None if match is None else (match[2], int(match[1]))
 
 
-def landed_batches(paths: Iterable[str]) -> dict[str, dict[str, int]]:
-    """For each folder around these files that has a manifest, the last batch of each writer."""
-    found: dict[str, dict[str, int]] = {}
-    folders = {parent for path in paths if batch_of(Path(path).name) for parent in _around(path)}
-    for folder in folders:
-        if (folder / MANIFEST).is_file():
-            writers = read_manifest(folder)["writers"]
-            found[str(folder)] = {short_name(app_id): n for app_id, n in writers.items()}
+Landed = Mapping[str, tuple[int, int]]
+"""For each writer, by its short name: the last batch that was replaced, the last that landed."""
+
+
+def landed_batches(paths: Iterable[str], stores: Stores = NO_STORES) -> dict[str, Landed]:
+    """For each folder around these files that has a manifest, what of each writer counts."""
+    found: dict[str, Landed] = {}
+    marked = [path for path in paths if batch_of(_name(path))]
+    for folder in {parent for path in marked for parent in folders_around(path)}:
+        manifest = read_manifest(folder, stores)
+        if manifest is not EMPTY:
+            found[folder] = counted(manifest)
     return found
 
 
-def is_landed(path: str, landed: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether a file is of a batch that has landed, as far as a manifest tells."""
-    told = batch_of(Path(path).name)
-    own = next((landed[str(folder)] for folder in _around(path) if str(folder) in landed), None)
-    if told is None or own is None:
+def counted(manifest: Mapping[str, Any]) -> Landed:
+    """What of each writer's batches counts, as a manifest tells."""
+    gone = manifest.get("gone", {})
+    return {
+        short_name(app_id): (int(gone.get(short_name(app_id), 0)), n)
+        for app_id, n in manifest["writers"].items()
+    }
+
+
+def is_landed(path: str, landed: Mapping[str, Landed]) -> bool:
+    """Whether a file is of a batch that has landed and stands, as far as a manifest tells."""
+    told = batch_of(_name(path))
+    if told is None or not landed:
         return True
-    writer, n = told
-    return n <= own.get(writer, 0)
+    own = next((landed[folder] for folder in folders_around(path) if folder in landed), None)
+    return own is None or stands(told, own)
 
 
-def _around(path: str) -> tuple[Path, ...]:
-    return tuple(Path(path).parents)
+def stands(told: tuple[str, int], own: Landed) -> bool:
+    """Whether a batch counts."""
+    first, last = own.get(told[0], (0, 0))
+    return first < told[1] <= last
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

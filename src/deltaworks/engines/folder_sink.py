@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import Names, TextMap
 from deltaworks.contracts.sink import Sink
 from deltaworks.errors import InputError
@@ -27,7 +28,7 @@ EXACT_TEXT_TIMES = {
 """Options for formats of text: Spark's own cut microseconds off."""
 
 
-class FolderSink(Sink):
+class FolderSink(NeedsCredential, Sink):
     """A folder of files, staged and then moved into place."""
 
     columns_by_place: ClassVar[bool] = False
@@ -49,9 +50,6 @@ class FolderSink(Sink):
     def refuse_columns(self, frame: DataFrame) -> None:
         """Raise when the format cannot hold the columns so that they could be read again."""
         return
-
-    def problems(self) -> tuple[str, ...]:
-        return ("object stores come with a later release",) if is_url(self.path) else ()
 
     def own_name(self) -> str:
         return self.path
@@ -104,11 +102,17 @@ class FolderSink(Sink):
             )
 
     def _writer(self, site: Site) -> FolderWriter:
-        from deltaworks.engines.spark.folder import FolderWriter
+        from deltaworks.engines.spark.local_folder import LocalFolder
+        from deltaworks.engines.spark.object_folder import ObjectFolder
 
-        return FolderWriter(
-            site.path(self.path),
-            file_format=self.plugin_type(),
-            options={**self.writer_options(), **self.options},
-            by_place=self.columns_by_place,
+        folder = site.path(self.path)
+        how: Any = {
+            "file_format": self.plugin_type(),
+            "options": {**self.writer_options(), **self.options},
+            "by_place": self.columns_by_place,
+        }
+        return (
+            ObjectFolder(folder, site.stores, **how)
+            if is_url(folder)
+            else LocalFolder(folder, **how)
         )

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import IO
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.files import damaged_file, unreadable_file
+from deltaworks.engines.locations import open_bytes
 from deltaworks.model.batch import Bounds
+from deltaworks.model.table_ref import is_url
 
 _MOST_FOOTERS = 1_000
 
 
-def rows_in_footers(bounds: Bounds, count: Callable[[str], int], *, kind: str) -> int | None:
+def rows_in_footers(
+    bounds: Bounds,
+    count: Callable[[str | IO[bytes]], int],
+    *,
+    kind: str,
+    stores: Stores = NO_STORES,
+) -> int | None:
     """The rows of all files, told by their footers; None when there are too many to ask."""
     import pyarrow as pa
 
@@ -19,9 +29,16 @@ def rows_in_footers(bounds: Bounds, count: Callable[[str], int], *, kind: str) -
     rows = 0
     for stamp in bounds.files:
         try:
-            rows += count(stamp.path)
+            rows += _asked(stamp.path, count, stores)
         except (pa.ArrowException, OSError) as problem:
             if isinstance(problem, OSError) and problem.strerror:
                 raise unreadable_file(stamp.path, problem) from problem
             raise damaged_file(stamp.path, f"is not {kind} file") from problem
     return rows
+
+
+def _asked(path: str, count: Callable[[str | IO[bytes]], int], stores: Stores) -> int:
+    if not is_url(path):
+        return count(path)
+    with open_bytes(path, stores) as handle:
+        return count(handle)

@@ -5,64 +5,81 @@ its lock; who waits for it alone goes before those who come to share it.
 
 A Spark JVM may outlive its Python by a moment. The lock's file names both, and whoever takes the
 lock after a death waits until that JVM is gone too.
+
+On an object store there is no kernel to ask; there a lock is a lease (`engines/objects/lease.py`).
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-import psutil
-
+from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.objects.lease import Lease, Patience, leased
+from deltaworks.engines.owner import Jvm, jvm_of, lives, owner_text, read_owner, shown_owner
 from deltaworks.errors import GuardError, StorageError
+from deltaworks.model.table_ref import is_url
+
+LockPlace = Path | str
+"""A file of this machine, or the address of an object."""
 
 _POLL_S = 0.1
 
 
 @contextmanager
 def locked(
-    paths: Sequence[Path],
+    paths: Sequence[LockPlace],
     *,
     wait_seconds: float,
     notify: Callable[[str], None],
     while_waiting: Callable[[], None] = lambda: None,
     shared: bool = False,
+    stores: Stores = NO_STORES,
 ) -> Iterator[LockSet]:
     """Hold several locks, taken in one order by everybody, until the block ends."""
     wait = _Wait(wait_seconds, notify, while_waiting, shared=shared)
     with ExitStack() as stack:
-        handles = [stack.enter_context(_one(path, wait)) for path in sorted(set(paths))]
-        yield LockSet(handles)
+        files: list[IO[str]] = []
+        leases: list[Lease] = []
+        for place in sorted(set(paths), key=str):
+            if isinstance(place, str):
+                leases.append(stack.enter_context(leased(place, stores, wait)))
+            else:
+                files.append(stack.enter_context(_one(place, wait)))
+        yield LockSet(files, leases)
 
 
 class LockSet:
     """Locks in hand."""
 
-    def __init__(self, handles: Sequence[IO[str]]) -> None:
-        self._handles = handles
+    def __init__(self, files: Sequence[IO[str]], leases: Sequence[Lease]) -> None:
+        self._files = files
+        self._leases = leases
 
     def name_jvm(self, pid: int, started: float) -> None:
         """Write down the JVM that works under these locks."""
-        for handle in self._handles:
+        for handle in self._files:
             _write_owner(handle, jvm=(pid, started))
+        for lease in self._leases:
+            lease.name_jvm(pid, started)
+
+    def require(self) -> None:
+        """Raise when a lock is no longer ours, as can be on an object store."""
+        for lease in self._leases:
+            lease.require()
 
 
 @dataclass(frozen=True)
-class _Wait:
-    """How a lock is waited for."""
+class _Wait(Patience):
+    """How a lock is waited for, and by whom."""
 
-    seconds: float
-    notify: Callable[[str], None]
-    meanwhile: Callable[[], None]
-    shared: bool
+    shared: bool = field(kw_only=True)
 
 
 @contextmanager
@@ -95,7 +112,7 @@ def _take(handle: IO[str], path: Path, wait: _Wait) -> None:
     told = False
     with ExitStack() as queue:
         while not _try(handle, path, shared=wait.shared):
-            owner = _owner_text(handle)
+            owner = shown_owner(_owner(handle))
             if time.monotonic() >= end:
                 raise GuardError(
                     f'"{path.name.removesuffix(".lock").lstrip(".")}" is in use by {owner}',
@@ -152,29 +169,13 @@ def _sign(handle: IO[str]) -> None:
 
 def _owner(handle: IO[str]) -> dict[str, object]:
     handle.seek(0)
-    try:
-        owner = json.loads(handle.read() or "{}")
-    except ValueError:
-        return {}
-    return owner if isinstance(owner, dict) else {}
+    return read_owner(handle.read())
 
 
-def _owner_text(handle: IO[str]) -> str:
-    owner = _owner(handle)
-    return f"process {owner.get('pid', '?')} on {owner.get('host', 'this machine')}"
-
-
-def _write_owner(handle: IO[str], *, jvm: tuple[int, float] | None, durable: bool = True) -> None:
-    me = psutil.Process()
-    owner = {
-        "host": socket.gethostname(),
-        "pid": me.pid,
-        "started": me.create_time(),
-        "jvm": jvm,
-    }
+def _write_owner(handle: IO[str], *, jvm: Jvm | None, durable: bool = True) -> None:
     handle.seek(0)
     handle.truncate()
-    handle.write(json.dumps(owner))
+    handle.write(owner_text(jvm=jvm))
     handle.flush()
     if durable:
         os.fsync(handle.fileno())
@@ -182,35 +183,21 @@ def _write_owner(handle: IO[str], *, jvm: tuple[int, float] | None, durable: boo
 
 def _wait_for_jvm(handle: IO[str], *, wait_seconds: float) -> None:
     """The last owner's JVM may still be writing, though its Python is gone."""
-    owner = _owner(handle)
-    jvm = owner.get("jvm")
-    if not isinstance(jvm, list) or owner.get("host") != socket.gethostname():
-        return
-    if owner.get("pid") == os.getpid():
-        return
-    pid, started = int(jvm[0]), float(jvm[1])
+    jvm = jvm_of(_owner(handle))
     end = time.monotonic() + wait_seconds
-    while _lives(pid, started):
+    while jvm is not None and lives(*jvm):
         if time.monotonic() >= end:
             raise GuardError(
-                f"the Spark of an earlier run is still at work (process {pid})",
-                hint=f"wait for it, or stop it: kill {pid}",
+                f"the Spark of an earlier run is still at work (process {jvm[0]})",
+                hint=f"wait for it, or stop it: kill {jvm[0]}",
             )
         time.sleep(_POLL_S)
 
 
-def _lives(pid: int, started: float) -> bool:
-    try:
-        process = psutil.Process(pid)
-        is_same = abs(process.create_time() - started) < 1
-        return bool(is_same and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def pipeline_lock(warehouse: str, pipeline: str) -> Path:
+def pipeline_lock(warehouse: str, pipeline: str) -> LockPlace:
     """The lock of one pipeline."""
-    return Path(warehouse) / "_deltaworks" / "locks" / f"{pipeline}.lock"
+    place = f"{warehouse}/_deltaworks/locks/{pipeline}.lock"
+    return place if is_url(warehouse) else Path(place)
 
 
 def writer_lock(location: str, writer_id: str) -> Path:
@@ -224,7 +211,15 @@ def joining_lock(location: str) -> Path:
     return writer_lock(location, "joining.files")
 
 
+def lock_of(location: str) -> LockPlace:
+    """The lock of one table or folder: beside it, or in it when it is a whole bucket."""
+    if not is_url(location):
+        return table_lock(location)
+    around, _, name = location.rpartition("/")
+    return f"{around}/.{name}.lock" if is_url(around) else f"{location}/_deltaworks.lock"
+
+
 def table_lock(location: str) -> Path:
-    """The lock of one table, beside its folder by its real path."""
+    """The lock of one table on this machine, beside its folder by its real path."""
     real = Path(os.path.realpath(location))
     return real.with_name(f".{real.name}.lock")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from deltaworks.config.storage import StoreAccess
+from deltaworks.config.storage import StoreAccess, Stores
 from deltaworks.errors import ConfigError
 from deltaworks.redact import know_secret
 
@@ -30,6 +30,12 @@ def delta_rs_options(access: StoreAccess) -> dict[str, str]:
     """`storage_options` for delta-rs."""
     mapped = {"s3": _rust_s3, "azure": _rust_azure, "gcs": _rust_gcs}[access.kind](access)
     return {**mapped, **access.delta_rs}
+
+
+def table_options(stores: Stores, location: str) -> dict[str, str]:
+    """`storage_options` for the table at a location; empty for one on this machine."""
+    access = stores.access(location)
+    return {} if access is None else delta_rs_options(access)
 
 
 def log_store_settings(access: StoreAccess) -> dict[str, str]:
@@ -54,7 +60,8 @@ def _named(values: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str
 def _hadoop_s3(access: StoreAccess) -> dict[str, str]:
     values = access.values
     prefix = f"fs.s3a.bucket.{access.bucket}"
-    found = {f"{prefix}.{key}": value for key, value in _named(values, _S3A_KEYS).items()}
+    found = dict(_S3_SCHEME)
+    found |= {f"{prefix}.{key}": value for key, value in _named(values, _S3A_KEYS).items()}
     found[f"{prefix}.aws.credentials.provider"] = _s3a_provider(values)
     if values.get("endpoint", "").startswith("http://"):
         found[f"{prefix}.connection.ssl.enabled"] = "false"
@@ -63,6 +70,11 @@ def _hadoop_s3(access: StoreAccess) -> dict[str, str]:
     return found
 
 
+_S3_SCHEME = {
+    "fs.s3.impl": f"{_S3A}.S3AFileSystem",
+    "fs.AbstractFileSystem.s3.impl": f"{_S3A}.S3A",
+}
+"""s3:// is the spelling that both engines are given; Hadoop by itself knows s3a:// only."""
 _S3A_KEYS = {
     "access_key": "access.key",
     "secret_key": "secret.key",

@@ -7,12 +7,18 @@ import os
 from pathlib import Path
 
 from deltaworks.config.files import shown_path
+from deltaworks.engines.locations import fixed_part
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
+from deltaworks.model.table_ref import is_url
 
 
-def partition_base(identity: str) -> str:
+def partition_base(bounds: Bounds) -> str:
     """The folder below which `key=value` counts: the path, or a glob up to its first wildcard."""
+    identity = bounds.identity
+    if is_url(identity):
+        is_file = any(stamp.path == identity for stamp in bounds.files)
+        return identity.rpartition("/")[0] if is_file else fixed_part(identity)
     if Path(identity).is_dir():
         return identity
     parts = Path(identity).parts
@@ -27,15 +33,15 @@ def partition_keys(bounds: Bounds) -> tuple[str, ...]:
 
     Spark would pass over files that lie outside the folders of the others, and say nothing.
     """
-    base, found, first = Path(partition_base(bounds.identity)), None, ""
+    base, found, first = Path(partition_base(bounds)), None, ""
     for stamp in bounds.files:
         keys = _keys(Path(stamp.path), base)
         if found is None:
             found, first = keys, stamp.path
         elif keys != found:
             raise InputError(
-                f"{shown_path(Path(stamp.path))} lies in {_told(keys)}, "
-                f"and {shown_path(Path(first))} in {_told(found)}",
+                f"{shown_path(stamp.path)} lies in {_told(keys)}, "
+                f"and {shown_path(first)} in {_told(found)}",
                 hint="put all files into folders of the same keys, or read them as two sources",
             )
     return found or ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from deltaworks.config.storage import Stores
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import REJECTED
 from deltaworks.engines.encodings import Encoding, is_wide
@@ -56,7 +57,7 @@ class RecordSource(FileSource):
         return ()
 
     @abstractmethod
-    def text_files(self) -> TextFiles:
+    def text_files(self, stores: Stores) -> TextFiles:
         """How the files are written."""
 
     @abstractmethod
@@ -118,7 +119,7 @@ class RecordSource(FileSource):
     def holds_rows(self, site: Site, bounds: Bounds) -> bool:
         if self.multiline or self.options:
             return False
-        files = self.text_files()
+        files = self.text_files(site.stores)
         return any(
             files.surely_row(line)
             for stamp in bounds.files
@@ -165,14 +166,16 @@ class RecordSource(FileSource):
         )
 
         if "encoding" in error.context:
-            return find_other_text(error, bounds, self.encoding)
+            return find_other_text(error, bounds, self.encoding, ctx.site.stores)
         if not {"value", "record", "path"} & set(error.context) or not bounds.files:
             return error
         files = self.files(ctx, bounds)
         columns = self._columns(files)
         own = StructType([field for field in columns.fields if field.name not in files.added])
         if "value" in error.context:
-            return find_value(error, bounds, self.text_files(), columns=own.fieldNames())
+            return find_value(
+                error, bounds, self.text_files(ctx.site.stores), columns=own.fieldNames()
+            )
         # Spark refuses to read the corrupt column alone, so the others are asked for as well
         wrong = self.lenient(files, columns).filter(F.col(CORRUPT).isNotNull())
         found = wrong.withColumn(FILE, as_path(F.col(FILE))).head(1)
@@ -180,7 +183,9 @@ class RecordSource(FileSource):
             return error
         path, raw = found[0][FILE], found[0][CORRUPT]
         parsed = self.taken(ctx, found[0], own)
-        return record_error(self.text_files(), path, raw=raw, parsed=parsed, columns=own)
+        return record_error(
+            self.text_files(ctx.site.stores), path, raw=raw, parsed=parsed, columns=own
+        )
 
     def taken(self, ctx: RunContext, row: Row, columns: StructType) -> Sequence[Row]:
         """What could be read of a text that does not fit: a row for each of its records."""

@@ -9,6 +9,7 @@ from typing import Any
 FILES = "files"
 VERSION = "version"
 VERSIONS = "versions"
+WATERMARK = "watermark"
 UNBOUNDED = "unbounded"
 
 
@@ -19,6 +20,13 @@ class FileStamp:
     path: str
     size_bytes: int
     modified_ns: int
+    tag: str = ""
+    """What an object store calls the content."""
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain document for the ledger."""
+        told = asdict(self)
+        return told if self.tag else {key: value for key, value in told.items() if key != "tag"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +45,11 @@ class Bounds:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to read: no file, or no version since the last one."""
+        """Whether there is nothing to read: no file, no row, or no version since the last one."""
         if self.kind == FILES:
             return not self.files
+        if self.kind == WATERMARK:
+            return self.position.get("rows") == 0
         since = self.position.get("since_version")
         return since is not None and since == self.position["version"]
 
@@ -56,7 +66,8 @@ class Bounds:
     def from_the_start(self) -> Bounds:
         """All that was read up to here, but for what was undone."""
         undone = set(self.position.get("undone", ()))
-        apart = ("since_version", "undone", "changed")
+        counted = ("since", "rows") if self.kind == WATERMARK else ()
+        apart = ("since_version", "undone", "changed", *counted)
         return replace(
             self,
             files=tuple(stamp for stamp in self.files if stamp.path not in undone),
@@ -68,7 +79,7 @@ class Bounds:
         return {
             "kind": self.kind,
             "identity": self.identity,
-            "files": [asdict(stamp) for stamp in self.files],
+            "files": [stamp.to_json() for stamp in self.files],
             "position": dict(self.position),
         }
 
@@ -91,10 +102,20 @@ class Bounds:
             since = self.position.get("since_version")
             after = "" if since is None else f", changes after {since}"
             return f"version {self.position['version']}{after}"
+        if self.kind == WATERMARK:
+            return self._increment()
         if self.kind == VERSIONS:
             tables = self.position["tables"].items()
             return ", ".join(f"{name} at version {at['version']}" for name, at in tables)
         return "not bounded"
+
+    def _increment(self) -> str:
+        since, until = self.position.get("since"), self.position["until"]
+        if until is None:
+            return "no rows yet"
+        rows = self.position.get("rows")
+        count = "" if rows is None else f", {rows:,} rows"
+        return f"up to {until}{count}" if since is None else f"after {since} up to {until}{count}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from deltaworks.errors import ConfigError
 
 QUARANTINE_SUFFIX = "__quarantine"
 OWN_FOLDER = "_deltaworks"
+_SAME_STORE = {"s3a": "s3", "s3n": "s3"}
+_SLASHES = re.compile(r"/{2,}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]*(\.[A-Za-z0-9][A-Za-z0-9_\-]*)*")
 
 
@@ -27,9 +30,10 @@ def is_url(path: str) -> bool:
 
 
 def absolute(path: str, *, root: Path) -> str:
-    """A path as engines need it: URLs as they are, the rest from the project's folder."""
+    """A path as engines need it: URLs under one spelling, the rest from the project's folder."""
     if is_url(path):
-        return path.rstrip("/")
+        scheme, _, rest = path.partition("://")
+        return f"{_SAME_STORE.get(scheme, scheme)}://{_SLASHES.sub('/', rest).rstrip('/')}"
     return str((root / Path(path).expanduser()).absolute())
 
 
@@ -55,7 +59,7 @@ def quarantine_table(pipeline: str, *, warehouse: str) -> TableRef:
     return TableRef(name, f"{warehouse}/{name}")
 
 
-def quarantined_pipelines(warehouse: str) -> tuple[str, ...]:
-    """The pipelines that have such a table, by name."""
-    found = (path.name for path in Path(warehouse).glob(f"*{QUARANTINE_SUFFIX}") if path.is_dir())
+def quarantined_pipelines(folders: Iterable[str]) -> tuple[str, ...]:
+    """The pipelines that have such a table, by the names of the warehouse's folders."""
+    found = (name for name in folders if name.endswith(QUARANTINE_SUFFIX))
     return tuple(sorted(name.removesuffix(QUARANTINE_SUFFIX) for name in found))

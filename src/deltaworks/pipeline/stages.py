@@ -74,6 +74,12 @@ class Plan:
         return tuple(stage for stage in self.stages if isinstance(stage, Extract))
 
     @property
+    def connectors(self) -> frozenset[str]:
+        """The connectors whose jars Spark must have."""
+        names = {stage.plugin.connector for stage in self.stages}
+        return frozenset(names - {""})
+
+    @property
     def counted_by_sink(self) -> bool:
         """Whether every row read is a row that the one sink adds, so that its count is enough."""
         steps = [stage for stage in self.stages if isinstance(stage, Apply)]

@@ -11,8 +11,8 @@ from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.events import Committed
 from deltaworks.model.results import BatchResult
-from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.bounds import why_gone
+from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.runtime.bounds import why_changed
 from deltaworks.runtime.frames import Keeper
 from deltaworks.runtime.ledger import DONE, PLANNED, BatchEntry
 from deltaworks.runtime.load import Landing, dropped_by_sinks, output_result
@@ -34,6 +34,8 @@ class Attempt:
     twin: BatchEntry | None
     warn: Callable[[str], None]
     result: BatchResult
+    require_locks: Callable[[], None]
+    """Raises when another driver has taken over."""
     way: Way | None = None
     """The way back of rows from quarantine, if that is where they come from."""
     blocked: frozenset[str] = frozenset()
@@ -50,6 +52,7 @@ class Attempt:
         way: Way | None,
         blocked: frozenset[str],
         warn: Callable[[str], None],
+        require_locks: Callable[[], None],
     ) -> Attempt:
         """An attempt that has not begun."""
         return Attempt(
@@ -61,6 +64,7 @@ class Attempt:
             way=way,
             blocked=blocked,
             warn=warn,
+            require_locks=require_locks,
             result=BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED, reads=reads_of(entry)),
         )
 
@@ -115,7 +119,7 @@ class Attempt:
             is_let_through = check.passed and bool(check.rows_failed) and check.on_fail == "fail"
             if is_let_through or (not check.passed and check.on_fail == "warn"):
                 self.warn(f'check "{check.name}": {check.detail}')
-        if problem := why_gone(self.plan, self.place.site, self.entry.bounds):
+        if problem := why_changed(self.plan, self.place.site, self.entry.bounds):
             raise InputError(
                 f"a source changed while it was read: {problem}",
                 hint="run it again when nobody writes there; nothing was committed",
@@ -143,11 +147,12 @@ class Attempt:
                     output=output,
                 )
             ),
-            on_stage=lambda stage: tell_stage(self.place, self.run, stage),
+            on_stage=self._before_write,
         )
         if self.twin is not None and walked.rows_quarantined():
             self.warn(f"the rows set aside are those of batch {self.twin.n}: not set aside twice")
         landing.prepare(walked, landed)
+        self.require_locks()
         self.may_have_landed = True
         infos = landing.land(walked, landed)
         if self.plan.counted_by_sink:
@@ -163,6 +168,10 @@ class Attempt:
             outputs=tuple(output_result(load, ctx, infos[load.name]) for load in self.plan.loads),
         )
         return infos
+
+    def _before_write(self, load: Load) -> None:
+        tell_stage(self.place, self.run, load)
+        self.require_locks()
 
 
 def reads_of(entry: BatchEntry) -> dict[str, str]:

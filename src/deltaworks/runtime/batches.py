@@ -109,6 +109,7 @@ class Batches:
             way=self._way(entry),
             blocked=frozenset(self.blocked),
             warn=self.warn,
+            require_locks=self.locks.require,
         )
         pinned = {place: pin.version for place, pin in entry.pins.items()}
         ctx = replace(self._engine(), pinned=pinned)
@@ -124,6 +125,7 @@ class Batches:
                 self.give_up(entry, state)  # so the next run starts clean
             raise
         finally:
+            ctx.until_end.close()
             self.results.append(attempt.result)
         state = self._done(entry, state, infos)
         self.results[-1] = self._maintained(attempt.result, ctx)
@@ -151,7 +153,7 @@ class Batches:
 
     def _engine(self) -> RunContext:
         """A session for this run, whose jobs can be cancelled apart from those of others."""
-        ctx = start_engine(self.place, self.run, keep_log=True)
+        ctx = start_engine(self.place, self.run, connectors=self.plan.connectors, keep_log=True)
         self.place.halt.take(ctx.spark, self.run.run_id)
         return ctx
 
@@ -169,7 +171,7 @@ class Batches:
                 self.warn(f"batch {entry.n} stays parked: {error.message}")
                 continue
             state = self.ledger.loaded_later(entry, landed, state, self.place.clock.now())
-            forget_parked(sink.parked)
+            forget_parked(sink.parked, self.place.config.stores)
             self.warn(f'batch {entry.n}, which was parked, is in "{sink.name}" now')
         return state
 
@@ -186,7 +188,7 @@ class Batches:
             replace=entry.replaces,
         )
         with step_boundary(load, self.plan.pipeline.origin.file):
-            rows = parked_rows(ctx.spark, sink.parked)
+            rows = parked_rows(ctx, sink.parked)
             rows = audited(self.plan, load, rows, run_id=self.run.run_id, n=entry.n)
             info = load.plugin.write(ctx, rows, batch)
         return landed_sink(sink, info, load.plugin.state(self.place.site, sink.app_id))
@@ -219,7 +221,9 @@ class Batches:
 
     def gone(self, entry: BatchEntry) -> str:
         """Why what a batch read cannot be read again identically; empty when it can."""
-        return why_gone(self.plan, self.place.site, entry.bounds) or why_unpinned(entry.pins)
+        return why_gone(self.plan, self.place.site, entry.bounds) or why_unpinned(
+            entry.pins, self.place.config.stores
+        )
 
     def _plan_of(self, entry: BatchEntry) -> Plan:
         """The plan with only those sinks that the batch goes to."""
@@ -242,7 +246,7 @@ class Batches:
         if entry.replaces:
             quarantine.forget_older(entry.generation)
             for _, sink in state.parked():
-                forget_parked(sink.parked)
+                forget_parked(sink.parked, self.place.config.stores)
         plugins = {load.name: load.plugin for load in self.plan.loads}
         sinks = [
             landed_sink(
@@ -261,7 +265,7 @@ class Batches:
         if load.plugin.state(self.place.site, "").version is None:
             return CommitInfo(committed=True)
         location, mine = load.plugin.target(self.place.site).location, self.run.pipeline
-        for record in DeltaRsEngine().history(location, limit=50):
+        for record in DeltaRsEngine(self.place.config.stores).history(location, limit=50):
             note = record.user_metadata
             if (note.get("pipeline"), note.get("step"), note.get("batch")) == (mine, name, n):
                 return CommitInfo(committed=True, version=record.version)

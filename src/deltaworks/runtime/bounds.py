@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import Site
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.table_source import table_info
-from deltaworks.errors import ConfigError, DeltaworksError, GuardError
+from deltaworks.errors import ConfigError, DeltaworksError, GuardError, SpecError
 from deltaworks.model.batch import Bounds, Pin
 from deltaworks.pipeline.stages import Extract, Plan, Verify
 from deltaworks.runtime.ledger import LedgerState
@@ -20,6 +21,7 @@ def take_bounds(
 
     Increments go on from the last batch, or from a point that the caller names.
     """
+    refuse_repeated_rows(plan)
     if start and not is_incremental(plan):
         raise ConfigError(
             "no source of this pipeline reads increments, so that there is no point to start from",
@@ -77,6 +79,18 @@ def refuse_changed_files(plan: Plan, bounds: Mapping[str, Bounds]) -> None:
         )
 
 
+def refuse_repeated_rows(plan: Plan) -> None:
+    """Rows that are read once more must find their first copy; an append looks for none."""
+    for stage in plan.sources:
+        for load in plan.loads:
+            if stage.plugin.repeats_rows() and load.plugin.adds_on_rerun():
+                raise SpecError(
+                    f'source "{stage.name}" reads late rows once more ("overlap"), '
+                    f'and sink "{load.name}" would append them once more',
+                    hint="use mode upsert, or leave the overlap out",
+                ).at(plan.pipeline.origin.file, stage.line)
+
+
 def take_pins(plan: Plan, site: Site) -> dict[str, Pin]:
     """The versions at which the checks of a batch look into tables, however often it is tried.
 
@@ -85,20 +99,30 @@ def take_pins(plan: Plan, site: Site) -> dict[str, Pin]:
     found = {}
     for stage in plan.stages:
         for place in stage.plugin.tables_read(site) if isinstance(stage, Verify) else ():
-            if (identity := DeltaRsEngine().identity(place)) is not None:
+            if (identity := DeltaRsEngine(site.stores).identity(place)) is not None:
                 found[place] = Pin(*identity)
     return found
 
 
-def why_unpinned(pins: Mapping[str, Pin]) -> str:
+def why_unpinned(pins: Mapping[str, Pin], stores: Stores = NO_STORES) -> str:
     """Why a table cannot be looked into as it was; empty when all can."""
     for place, pin in pins.items():
         try:
-            if table_info(place, label=place).table_id != pin.table_id:
+            if table_info(place, label=place, stores=stores).table_id != pin.table_id:
                 return f'"{place}" is another table now'
-            table_info(place, label=place, version=pin.version)
+            table_info(place, label=place, version=pin.version, stores=stores)
         except DeltaworksError as problem:
             return problem.message
+    return ""
+
+
+def why_changed(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:
+    """Why what was read just now is not what was planned; empty when it is."""
+    for stage in plan.sources:
+        if stage.name in bounds:
+            problem = stage.plugin.changed_while_read(site, bounds[stage.name])
+            if problem:
+                return problem
     return ""
 
 

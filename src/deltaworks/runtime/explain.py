@@ -13,7 +13,6 @@ from deltaworks.pipeline.stages import Extract, Load, Plan, Stage
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_bounds
 from deltaworks.runtime.frames import Keeper
-from deltaworks.runtime.ledger import Ledger
 from deltaworks.runtime.load import audited
 from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
@@ -34,11 +33,9 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
     from deltaworks.engines.spark.session import cancel_work
 
-    config = place.config
-    ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=plan.pipeline.name)
-    bounds = take_bounds(plan, place.site, ledger.state())
+    bounds = take_bounds(plan, place.site, place.ledger(plan.pipeline.name).state())
     run = new_run(plan.pipeline.name, place)
-    ctx = start_engine(place, run, keep_log=False)
+    ctx = start_engine(place, run, connectors=plan.connectors, keep_log=False)
     keeper = Keeper()
     walker = Walker(
         plan,
@@ -59,6 +56,7 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
         cancel_work(ctx.spark)
         raise
     finally:
+        ctx.until_end.close()
         keeper.release()
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, ConfigError, GuardError
 from deltaworks.model.batch import Bounds, Pin, Replay, same_bounds
@@ -201,10 +202,11 @@ class Ledger:
     pipeline: str
 
     @staticmethod
-    def open(warehouse: str, *, project: str, pipeline: str) -> Ledger:
+    def open(warehouse: str, *, project: str, pipeline: str, stores: Stores = NO_STORES) -> Ledger:
         """The ledger of a warehouse, from one pipeline's point of view."""
         location = f"{warehouse}/{OWN_FOLDER}/batches"
-        return Ledger(EventTable(location, event_schema(_COLUMNS)), project, pipeline)
+        table = EventTable(location, event_schema(_COLUMNS), stores=stores)
+        return Ledger(table, project, pipeline)
 
     def app_id(self, sink: str, generation: int) -> str:
         """Who commits: no other ledger, project, pipeline or sink has this name."""
@@ -212,12 +214,14 @@ class Ledger:
         return ":".join(("deltaworks", *parts))
 
     @staticmethod
-    def everyone(warehouse: str) -> list[Ledger]:
+    def everyone(warehouse: str, stores: Stores = NO_STORES) -> list[Ledger]:
         """The ledgers of every pipeline of every project that ever ran here."""
-        table = Ledger.open(warehouse, project="", pipeline="").table
+        table = Ledger.open(warehouse, project="", pipeline="", stores=stores).table
         rows = table.read() if table.exists() else []
         names = sorted({(row["project"], row["pipeline"]) for row in rows})
-        return [Ledger.open(warehouse, project=one, pipeline=two) for one, two in names]
+        return [
+            Ledger.open(warehouse, project=one, pipeline=two, stores=stores) for one, two in names
+        ]
 
     def state(self) -> LedgerState:
         """What happened so far."""

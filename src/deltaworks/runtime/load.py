@@ -106,7 +106,10 @@ class Landing:
         write_quarantine(
             self.ctx,
             Quarantine.of(
-                self.ctx.site.warehouse, project=self.project, pipeline=self.plan.pipeline.name
+                self.ctx.site.warehouse,
+                project=self.project,
+                pipeline=self.plan.pipeline.name,
+                stores=self.ctx.site.stores,
             ),
             walked.rejects,
             entry=self.entry,
@@ -131,7 +134,7 @@ class Landing:
 
     def _park(self, load: Load, step: StepFrame, reason: str) -> CommitInfo:
         """Keep the rows until they can be committed."""
-        place = ParkingPlace.of(self.ctx.site.warehouse, self.plan.pipeline.name)
+        place = ParkingPlace.of(self.ctx.site, self.plan.pipeline.name)
         manifest = {
             "run_id": self.ctx.run_id,
             "project": self.project,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.sink import Sink
+from deltaworks.engines.locations import read_text, remove_folder, write_text
 from deltaworks.errors import EXIT_ENGINE, CommitUnknown, DeltaworksError, EngineError, StorageError
 from deltaworks.model.table_ref import OWN_FOLDER
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _MANIFEST = "manifest.json"
 
@@ -24,38 +24,35 @@ _MANIFEST = "manifest.json"
 class ParkingPlace:
     """The folder of one pipeline's parked batches."""
 
-    folder: Path
+    folder: str
+    stores: Stores = NO_STORES
 
     @staticmethod
-    def of(warehouse: str, pipeline: str) -> ParkingPlace:
+    def of(site: Site, pipeline: str) -> ParkingPlace:
         """Where a pipeline parks."""
-        return ParkingPlace(Path(warehouse) / OWN_FOLDER / "parked" / pipeline)
+        return ParkingPlace(f"{site.warehouse}/{OWN_FOLDER}/parked/{pipeline}", site.stores)
 
     def park(self, frame: DataFrame, *, n: int, sink: str, manifest: Mapping[str, Any]) -> str:
         """Keep the rows of a batch for one sink; the manifest comes last and makes it whole."""
-        place = self.folder / f"{n}-{sink.replace(os.sep, '_')}"
-        shutil.rmtree(place, ignore_errors=True)
-        frame.write.mode("error").parquet(str(place / "rows"))
-        rows = frame.sparkSession.read.parquet(str(place / "rows")).count()
+        place = f"{self.folder}/{n}-{sink.replace('/', '_')}"
+        remove_folder(place, self.stores)
+        frame.write.mode("error").parquet(f"{place}/rows")
+        rows = frame.sparkSession.read.parquet(f"{place}/rows").count()
         text = json.dumps({**manifest, "batch": n, "sink": sink, "rows": rows}, indent=2)
-        path = place / _MANIFEST
-        with path.open("w", encoding="utf-8") as handle:
-            handle.write(text + "\n")
-            handle.flush()
-            os.fsync(handle.fileno())
-        return str(place)
+        write_text(f"{place}/{_MANIFEST}", text + "\n", self.stores)
+        return place
 
 
-def parked_rows(spark: SparkSession, place: str) -> DataFrame:
+def parked_rows(ctx: RunContext, place: str) -> DataFrame:
     """The rows that were kept, all of them."""
     try:
-        manifest = json.loads((Path(place) / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads(read_text(f"{place}/{_MANIFEST}", ctx.site.stores) or "")
     except (OSError, ValueError) as problem:
         raise StorageError(
             f'the parked batch "{place}" cannot be read: its manifest is gone or broken',
             hint="put the folder back, or load everything anew with --full-refresh",
         ) from problem
-    frame = spark.read.parquet(str(Path(place) / "rows"))
+    frame = ctx.spark.read.parquet(f"{place}/rows")
     found = frame.count()
     if found != manifest["rows"]:
         raise StorageError(
@@ -65,9 +62,9 @@ def parked_rows(spark: SparkSession, place: str) -> DataFrame:
     return frame
 
 
-def forget_parked(place: str) -> None:
+def forget_parked(place: str, stores: Stores) -> None:
     """Remove a batch that has been loaded."""
-    shutil.rmtree(place, ignore_errors=True)
+    remove_folder(place, stores)
 
 
 def may_park(sink: Sink, error: DeltaworksError) -> bool:

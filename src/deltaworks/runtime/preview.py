@@ -13,7 +13,7 @@ from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import nothing_new, take_bounds
 from deltaworks.runtime.frames import Keeper
-from deltaworks.runtime.ledger import Ledger, LedgerState
+from deltaworks.runtime.ledger import LedgerState
 from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
@@ -69,9 +69,7 @@ def part_of(plan: Plan, stage: Stage) -> Plan:
 
 
 def _state(plan: Plan, place: Workplace) -> LedgerState:
-    config = place.config
-    name = plan.pipeline.name
-    return Ledger.open(config.warehouse, project=config.project_id, pipeline=name).state()
+    return place.ledger(plan.pipeline.name).state()
 
 
 def _walked(
@@ -80,7 +78,7 @@ def _walked(
     from deltaworks.engines.spark.session import cancel_work
 
     run = new_run(part.pipeline.name, place)
-    ctx = start_engine(place, run, keep_log=False)
+    ctx = start_engine(place, run, connectors=part.connectors, keep_log=False)
     keeper = Keeper()
     walker = Walker(
         part,
@@ -99,6 +97,7 @@ def _walked(
         cancel_work(ctx.spark)
         raise
     finally:
+        ctx.until_end.close()
         keeper.release()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import RunContext
+from deltaworks.engines.commit_protocol import committer_of
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.rows import delete_rows, query_rows, text
 from deltaworks.engines.spark.columns import literal
@@ -20,9 +22,11 @@ from deltaworks.runtime.frames import Rejects
 from deltaworks.runtime.ledger import BatchEntry
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 SINK = "__quarantine"
+Quote = Callable[[str], str]
+"""How an engine's SQL writes a text."""
 _KEPT = ("rule", "reason", "row", "columns", "raw", "stage", "kind")
 
 
@@ -42,16 +46,26 @@ class Quarantine:
     location: str
     project: str
     pipeline: str
+    stores: Stores = field(default=NO_STORES, repr=False)
+    spark: Callable[[str], SparkSession] | None = field(default=None, repr=False)
+    """What commits to it where delta-rs must not."""
 
     @staticmethod
-    def of(warehouse: str, *, project: str, pipeline: str) -> Quarantine:
+    def of(
+        warehouse: str,
+        *,
+        project: str,
+        pipeline: str,
+        stores: Stores = NO_STORES,
+        spark: Callable[[str], SparkSession] | None = None,
+    ) -> Quarantine:
         """The quarantine of a pipeline."""
         place = quarantine_table(pipeline, warehouse=warehouse).location
-        return Quarantine(place, project, pipeline)
+        return Quarantine(place, project, pipeline, stores, spark)
 
     def exists(self) -> bool:
         """Whether anything was ever set aside."""
-        return DeltaRsEngine().identity(self.location) is not None
+        return DeltaRsEngine(self.stores).identity(self.location) is not None
 
     def groups(
         self, choice: Choice | None = None, *, version: int | None = None
@@ -67,6 +81,7 @@ class Quarantine:
             where=self._where(choice),
             rest=f"GROUP BY {names} ORDER BY {names}",
             version=version,
+            stores=self.stores,
         )
 
     def rows(self, choice: Choice, *, limit: int) -> list[dict[str, Any]]:
@@ -78,15 +93,18 @@ class Quarantine:
             "batch, stage, kind, rule, reason, row, raw, source, run_id, quarantined_at",
             where=self._where(choice),
             rest=f"ORDER BY batch, stage, rule, row LIMIT {limit}",
+            stores=self.stores,
         )
 
     def discard(self, choice: Choice, *, note: Mapping[str, Any]) -> int:
         """Remove rows for good; the table's history still has them for a while."""
-        return delete_rows(self.location, self._where(choice), note=note) if self.exists() else 0
+        if not self.exists():
+            return 0
+        return self._delete(lambda quote: self._where(choice, quote), note=note)
 
     def pick(self, choice: Choice, changes: Mapping[str, str]) -> Replay | None:
         """The rows that a replay would bring back, as they are now; None when there are none."""
-        found = DeltaRsEngine().identity(self.location)
+        found = DeltaRsEngine(self.stores).identity(self.location)
         if found is None:
             return None
         batches = sorted({int(group["batch"]) for group in self.groups(choice, version=found[1])})
@@ -104,45 +122,61 @@ class Quarantine:
         """The steps at which a replay's rows come back, and what had refused them there."""
         where = self._replayed(replay)
         rows = query_rows(
-            self.location, "DISTINCT stage, kind", where=where, version=replay.version
+            self.location,
+            "DISTINCT stage, kind",
+            where=where,
+            version=replay.version,
+            stores=self.stores,
         )
         return sorted((row["stage"], row["kind"]) for row in rows)
 
     def forget(self, replay: Replay, *, n: int) -> None:
         """Take out what a replay brought back; once it is out, this changes nothing."""
-        delete_rows(self.location, self._replayed(replay), note={"replayed_by_batch": n})
+        self._delete(lambda quote: self._replayed(replay, quote), note={"replayed_by_batch": n})
 
     def forget_older(self, generation: int) -> None:
         """Take out what was set aside before everything was loaded anew."""
         if self.exists():
-            where = f"{self._mine()} AND generation < {generation}"
-            delete_rows(self.location, where, note={"generation": generation})
+            self._delete(
+                lambda quote: f"{self._mine(quote)} AND generation < {generation}",
+                note={"generation": generation},
+            )
 
     def clear(self, entry: BatchEntry) -> None:
         """Take back the slice of a batch that was given up."""
         if self.exists():
-            where = f"{self._mine()} AND generation = {entry.generation} AND batch = {entry.n}"
-            delete_rows(self.location, where, note={"abandoned_batch": entry.n})
+            only = f"generation = {entry.generation} AND batch = {entry.n}"
+            self._delete(
+                lambda quote: f"{self._mine(quote)} AND {only}", note={"abandoned_batch": entry.n}
+            )
 
-    def _mine(self) -> str:
-        return f"project = {text(self.project)} AND pipeline = {text(self.pipeline)}"
+    def _delete(self, where: Callable[[Quote], str], *, note: Mapping[str, Any]) -> int:
+        """Remove rows; whoever commits to the table is told in its own SQL."""
+        if self.spark is None or committer_of(self.location, self.stores) != "spark":
+            return delete_rows(self.location, where(text), note=note)
+        from deltaworks.engines.spark.rows import delete_rows as delete_by_spark
 
-    def _where(self, choice: Choice | None) -> str:
+        return delete_by_spark(self.spark(self.location), self.location, where(literal), note=note)
+
+    def _mine(self, quote: Quote = text) -> str:
+        return f"project = {quote(self.project)} AND pipeline = {quote(self.pipeline)}"
+
+    def _where(self, choice: Choice | None, quote: Quote = text) -> str:
         chosen = choice or Choice()
         batches = () if chosen.batch is None else (chosen.batch,)
-        return self._of(batches, step=chosen.step, rule=chosen.rule)
+        return self._of(batches, step=chosen.step, rule=chosen.rule, quote=quote)
 
-    def _replayed(self, replay: Replay) -> str:
-        return self._of(replay.batches, step=replay.step, rule=replay.rule)
+    def _replayed(self, replay: Replay, quote: Quote = text) -> str:
+        return self._of(replay.batches, step=replay.step, rule=replay.rule, quote=quote)
 
-    def _of(self, batches: Sequence[int], *, step: str, rule: str) -> str:
-        parts = [self._mine()]
+    def _of(self, batches: Sequence[int], *, step: str, rule: str, quote: Quote) -> str:
+        parts = [self._mine(quote)]
         if batches:
             parts.append(f"batch IN ({', '.join(map(str, batches))})")
         if step:
-            parts.append(f"stage = {text(step)}")
+            parts.append(f"stage = {quote(step)}")
         if rule:
-            parts.append(f"rule = {text(rule)}")
+            parts.append(f"rule = {quote(rule)}")
         return " AND ".join(parts)
 
 
@@ -177,7 +211,13 @@ def write_quarantine(
         return None
     frame = _slice(ctx, some, quarantine, entry)
     stamp = Stamp(txn=txn, user_metadata=user_metadata)
-    writer = TableWriter(ctx.spark, quarantine.location, layout=Layout(), stamp=stamp)
+    writer = TableWriter(
+        ctx.spark,
+        quarantine.location,
+        layout=Layout(),
+        stamp=stamp,
+        stores=quarantine.stores,
+    )
     where = _covered(quarantine, entry)
     return writer.overwrite(frame, Overwrite(replace_where=where, merge_schema=True))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import ConfigError
 from deltaworks.model.results import RunResult
@@ -80,9 +81,10 @@ class CheckRecord:
 class RunRecords:
     """The runs of one project."""
 
-    def __init__(self, warehouse: str, project: str) -> None:
+    def __init__(self, warehouse: str, project: str, *, stores: Stores = NO_STORES) -> None:
         self.project = project
-        self.table = EventTable(f"{warehouse}/{OWN_FOLDER}/runs", event_schema(_COLUMNS))
+        place = f"{warehouse}/{OWN_FOLDER}/runs"
+        self.table = EventTable(place, event_schema(_COLUMNS), stores=stores)
 
     def started(self, run_id: str, pipeline: str, at: datetime) -> None:
         """Remember that a run began."""

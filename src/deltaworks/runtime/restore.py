@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.commit_protocol import committer_of, require_committer
 from deltaworks.engines.deltars import restore as deltars
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.log import version_at
-from deltaworks.engines.lock import locked, pipeline_lock, table_lock
+from deltaworks.engines.lock import lock_of, locked, pipeline_lock
 from deltaworks.errors import ConfigError, GuardError, TableNotFound
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef
@@ -66,11 +68,13 @@ class RestoreResult:
         }
 
 
-def wanted_version(ref: TableRef, *, version: int | None, timestamp: datetime | None) -> int:
+def wanted_version(
+    ref: TableRef, *, version: int | None, timestamp: datetime | None, stores: Stores = NO_STORES
+) -> int:
     """The version to go to, by its number or by a moment."""
     if timestamp is not None:
-        _existing(ref)
-        return version_at(ref.location, timestamp)
+        _existing(ref, stores)
+        return version_at(ref.location, timestamp, stores)
     if version is None:
         raise ConfigError("say which version to restore", hint="a version, or a timestamp")
     return version
@@ -78,17 +82,18 @@ def wanted_version(ref: TableRef, *, version: int | None, timestamp: datetime | 
 
 def restore_table(ref: TableRef, version: int, place: Workplace, *, apply: bool) -> RestoreResult:
     """Set a table back to a version; without `apply` only say what that would do."""
-    table = _standing(ref, version)
+    table = _standing(ref, version, place.config.stores)
     restore_id = new_run("restore", place).run_id
     warehouse, wait = place.config.warehouse, place.config.locks.wait_seconds
-    found = _affected(table, version, warehouse, restore_id)
+    found = _affected(table, version, place, restore_id)
     if not apply:
         return _result(ref, table, version, found, made=None)
     names = {one.ledger.pipeline for one in found}
-    paths = [table_lock(ref.location), *(pipeline_lock(warehouse, name) for name in names)]
-    with locked(paths, wait_seconds=wait, notify=place.notify):
-        table = _standing(ref, version)
-        found = _affected(table, version, warehouse, restore_id)
+    paths = [lock_of(ref.location), *(pipeline_lock(warehouse, name) for name in names)]
+    stores = place.config.stores
+    with locked(paths, wait_seconds=wait, notify=place.notify, stores=stores):
+        table = _standing(ref, version, stores)
+        found = _affected(table, version, place, restore_id)
         if others := {one.ledger.pipeline for one in found} - names:
             raise GuardError(f'pipeline "{min(others)}" wrote it meanwhile', hint="try again")
         _refuse_unfinished(found)
@@ -101,7 +106,7 @@ def settle_restores(
 ) -> LedgerState:
     """Find out how restores ended that were cut off, and write it down."""
     for restore in state.restoring:
-        made = _commit_of(restore)
+        made = _commit_of(restore, quarantine.stores)
         kind = NOT_RESTORED if made is None else RESTORED
         if kind == RESTORED:
             _clear_slices(state, restore, quarantine)
@@ -109,25 +114,25 @@ def settle_restores(
     return state
 
 
-def _standing(ref: TableRef, version: int) -> TableInfo:
-    table = _existing(ref)
+def _standing(ref: TableRef, version: int, stores: Stores) -> TableInfo:
+    table = _existing(ref, stores)
     if version == table.version:
         raise ConfigError(f'"{ref.label}" is at version {version} already')
-    DeltaRsEngine().info(ref.location, version=version)  # raises with the range there is
+    DeltaRsEngine(stores).info(ref.location, version=version)  # raises with the range there is
     return table
 
 
-def _existing(ref: TableRef) -> TableInfo:
-    table = DeltaRsEngine().info(ref.location)
+def _existing(ref: TableRef, stores: Stores) -> TableInfo:
+    table = DeltaRsEngine(stores).info(ref.location)
     if table is None:
         raise TableNotFound(f'"{ref.label}" is not a Delta table', hint=f"looked in {ref.location}")
     return table
 
 
-def _affected(table: TableInfo, version: int, warehouse: str, restore_id: str) -> list[Affected]:
+def _affected(table: TableInfo, version: int, place: Workplace, restore_id: str) -> list[Affected]:
     """Every pipeline of this warehouse that has landed in the table since a version."""
     found = []
-    for ledger in Ledger.everyone(warehouse):
+    for ledger in Ledger.everyone(place.config.warehouse, place.config.stores):
         state = ledger.state()
         restore = _lost(table, version, state, restore_id)
         if restore is not None:
@@ -185,20 +190,22 @@ def _carry_out(
     note = {"restore": restore_id, "to": version}
     made = _restore(table, version, place, note)
     for one in begun:
-        quarantine = Quarantine.of(
-            place.config.warehouse, project=one.ledger.project, pipeline=one.ledger.pipeline
-        )
+        quarantine = place.quarantine(one.ledger.pipeline, project=one.ledger.project)
         _clear_slices(one.state, one.restore, quarantine)
         one.ledger.restore(RESTORED, replace(one.restore, version=made), one.state, now)
     return made
 
 
 def _restore(table: TableInfo, version: int, place: Workplace, note: dict[str, Any]) -> int:
-    if deltars.can_restore(table):
-        return deltars.restore(table.location, version, note=note)
+    stores = place.config.stores
+    committer = committer_of(table.location, stores)
+    if committer != "spark" and deltars.can_restore(table):
+        return deltars.restore(table.location, version, note=note, stores=stores)
+    require_committer(table.location, "spark", stores)
     from deltaworks.engines.spark.restore import restore
 
-    return restore(place.spark.shared(), table.location, version, note=note)
+    spark = place.spark.at(table.location, stores)
+    return restore(spark, table.location, version, note=note)
 
 
 def _clear_slices(state: LedgerState, restore: Restore, quarantine: Quarantine) -> None:
@@ -208,12 +215,13 @@ def _clear_slices(state: LedgerState, restore: Restore, quarantine: Quarantine) 
             quarantine.clear(entry)
 
 
-def _commit_of(restore: Restore) -> int | None:
+def _commit_of(restore: Restore, stores: Stores) -> int | None:
     """The commit that a restore made, if it got so far."""
-    found = DeltaRsEngine().identity(restore.location)
+    log = DeltaRsEngine(stores)
+    found = log.identity(restore.location)
     if found is None:
         return None
-    for record in DeltaRsEngine().history(restore.location, limit=found[1] - restore.version_from):
+    for record in log.history(restore.location, limit=found[1] - restore.version_from):
         if record.user_metadata.get("restore") == restore.restore_id:
             return record.version
     return None

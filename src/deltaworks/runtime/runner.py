@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypedDict
 
-from deltaworks.engines.lock import LockSet, locked, pipeline_lock, table_lock
+from deltaworks.engines.lock import LockSet, lock_of, locked, pipeline_lock
 from deltaworks.errors import (
     DeltaworksError,
     GuardError,
     Interrupted,
-    UnsupportedOperation,
 )
 from deltaworks.model.events import RunFinished, RunStarted, Warned
 from deltaworks.model.results import FAILED, SKIPPED, SUCCEEDED, BatchResult, RunResult
-from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.batches import Batches, NewBatch, unread, with_loads
 from deltaworks.runtime.boundary import halt_boundary
@@ -40,7 +38,7 @@ from deltaworks.runtime.decide import (
     finish_only,
 )
 from deltaworks.runtime.halt import BY_USER
-from deltaworks.runtime.ledger import BatchEntry, Ledger, LedgerState
+from deltaworks.runtime.ledger import BatchEntry, LedgerState
 from deltaworks.runtime.quarantine import Choice
 from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.reentry import way_back
@@ -86,12 +84,6 @@ class RunWords(TypedDict, total=False):
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
     """Run a pipeline once; a failure is a result too."""
-    if is_url(place.config.warehouse):
-        raise UnsupportedOperation(
-            f'the warehouse "{place.config.warehouse}" is on an object store, '
-            "which this release does not write",
-            hint="use a local folder",
-        )
     return _Run(plan, place, options).run()
 
 
@@ -110,8 +102,8 @@ class _Run:
         self.run_name = new_run(plan.pipeline.name, place)
         self.name = plan.pipeline.name
         project = place.config.project_id
-        self.records = RunRecords(place.config.warehouse, project)
-        self.ledger = Ledger.open(place.config.warehouse, project=project, pipeline=self.name)
+        self.records = RunRecords(place.config.warehouse, project, stores=place.config.stores)
+        self.ledger = place.ledger(self.name)
         self.quarantine = place.quarantine(self.name)
         self.results: list[BatchResult] = []
         self.notes: list[str] = []
@@ -144,7 +136,8 @@ class _Run:
     def abandon(self, run_id: str) -> BatchEntry:
         path = pipeline_lock(self.place.config.warehouse, self.name)
         wait = self.place.config.locks.wait_seconds
-        with locked([path], wait_seconds=wait, notify=self.place.notify) as locks:
+        stores = self.place.config.stores
+        with locked([path], wait_seconds=wait, notify=self.place.notify, stores=stores) as locks:
             state, batches = self.ledger.state(), self._batches(locks)
             entry = state.unfinished
             if entry is None or entry.run_id != run_id:
@@ -185,12 +178,13 @@ class _Run:
         config = self.place.config
         locations = [load.plugin.lock_path(self.place.site) for load in self.plan.loads]
         paths = [pipeline_lock(config.warehouse, self.name)]
-        paths.extend(table_lock(location) for location in locations if location)
+        paths.extend(lock_of(location) for location in locations if location)
         with locked(
             paths,
             wait_seconds=config.locks.wait_seconds,
             notify=self.place.notify,
             while_waiting=self.place.halt.obey,
+            stores=config.stores,
         ) as locks:
             self.records.started(self.run_name.run_id, self.name, self.run_name.now)
             self.recorded = True

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltaworks.config.cache import cache_dir
 from deltaworks.config.project import ProjectConfig
-from deltaworks.config.storage import StoreAccess
-from deltaworks.engines.object_stores import hadoop_settings, log_store_settings
+from deltaworks.config.storage import StoreAccess, Stores, store_place
+from deltaworks.engines.object_stores import log_store_settings
+from deltaworks.engines.spark.connector_jars import add_jars, connector_jars
+from deltaworks.engines.spark.jars import ensure_jars
+from deltaworks.engines.spark.java import find_java
 from deltaworks.engines.spark.s3_jars import store_jars
 from deltaworks.engines.spark.versions import CORE_JARS
-from deltaworks.errors import ConfigError
-from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.model.table_ref import OWN_FOLDER, is_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,16 +38,41 @@ class SparkStarter:
         self._base: SparkSession | None = None
         self._owns_jvm = False
         self._starting = threading.Lock()
+        self._needed: dict[str, Stores] = {}
+        self._reached: set[str] = set()
+
+    @property
+    def _remote(self) -> bool:
+        """Whether Spark is a Connect server, which has no JVM that could end with us."""
+        return self._config.engine.master.startswith("sc://")
 
     @property
     def started(self) -> bool:
         """Whether there is a session already."""
         return self._base is not None
 
-    def session(self, run_id: str | None) -> SparkSession:
+    def session(
+        self, run_id: str | None, *, connectors: Collection[str] = frozenset()
+    ) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
-        logs = Path(self._config.warehouse) / OWN_FOLDER / "logs"
-        return self._start(logs / f"spark-{run_id}.log" if run_id else None).newSession()
+        from deltaworks.engines.spark.connection import sibling
+
+        logs = _log_folder(self._config)
+        files = self._fetched(connectors)
+        spark = sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
+        add_jars(spark, files)
+        return spark
+
+    def need(self, locations: Iterable[str], stores: Stores) -> None:
+        """Places that are going to be read or written: from now on sessions reach them."""
+        for location in locations:
+            if store_place(location) is not None:
+                self._needed[location] = stores
+
+    def at(self, location: str, stores: Stores) -> SparkSession:
+        """The project's session, which reaches a place."""
+        self.need((location,), stores)
+        return self._start(None)
 
     def shared(self) -> SparkSession:
         """The project's session, for notebooks."""
@@ -58,13 +86,37 @@ class SparkStarter:
             stop_session(self._base)
         self._base = None
 
+    def _fetched(self, connectors: Collection[str]) -> tuple[Path, ...]:
+        """The jars of connectors, downloaded when they are needed for the first time."""
+        if not connectors:
+            return ()
+        environ = self._config.names.environ
+        cache = cache_dir(environ)
+        jars = connector_jars(connectors)
+        java = find_java(environ, cache=cache)
+        return ensure_jars(jars, java=java, cache=cache, environ=environ, notify=self._notify)
+
     def _start(self, log_file: Path | None) -> SparkSession:
         from deltaworks.engines.spark.session import is_up
 
         with self._starting:  # several runs may need it at the same moment
-            if self._base is None or (self._owns_jvm and not is_up()):
+            if self._base is None or (self._owns_jvm and not self._remote and not is_up()):
+                self._reached.clear()
                 self._base = self._adopt() or self._launch(log_file)
+            self._reach(self._base)
             return self._base
+
+    def _reach(self, spark: SparkSession) -> None:
+        """Tell a session that is up of the stores it is to reach."""
+        from deltaworks.engines.spark.session import reach_stores
+
+        new = [location for location in self._needed if location not in self._reached]
+        reach_stores(spark, self._stores(new), theirs=self._own is not None)
+        self._reached.update(new)
+
+    def _stores(self, locations: Iterable[str]) -> list[StoreAccess]:
+        found = (self._needed[location].access(location) for location in locations)
+        return list({access.bucket: access for access in found if access is not None}.values())
 
     def _adopt(self) -> SparkSession | None:
         from deltaworks.engines.spark.session import adopt_session
@@ -75,21 +127,24 @@ class SparkStarter:
         from deltaworks.engines.spark.session import SessionSettings, is_up, start_session
 
         master = self._config.engine.master
-        if master.startswith("sc://"):
-            raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
-        found = (self._config.store_access(location) for location in self._config.storage)
-        stores = [access for access in found if access is not None]
+        stores = self._stores(self._needed)
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
             master=master,
             conf={**_joined(stores, log_store_settings), **self._config.engine.conf},
             jars=(*CORE_JARS, *store_jars(stores)),
             log_file=log_file,
-            hadoop=_joined(stores, hadoop_settings),
         )
-        self._owns_jvm = not is_up()
+        self._owns_jvm = self._remote or not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
+
+
+def _log_folder(config: ProjectConfig) -> Path:
+    """Where Spark's logs are kept, which must be on this machine."""
+    if is_url(config.warehouse):
+        return config.root / f".{OWN_FOLDER.strip('_')}" / "logs"
+    return Path(config.warehouse) / OWN_FOLDER / "logs"
 
 
 def _joined(

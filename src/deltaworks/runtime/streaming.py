@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from deltaworks.engines.arrow_files.formats import WORDS, arrow_files
 from deltaworks.engines.arrow_files.reading import ArrowFiles
 from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.engines.object_stores import delta_rs_options
+from deltaworks.engines.object_stores import table_options
 from deltaworks.engines.partitions import partition_keys
 from deltaworks.errors import GuardError, UnsupportedOperation
 from deltaworks.model.batch import FileStamp
@@ -31,7 +31,8 @@ _COLUMNS = (
     ("at", "time"),
     ("files", "text"),
 )
-_SINK_WORDS = {"type", "table", "path", "mode", "merge_keys", "partition_by", "properties"}
+_PLACE = {"type", "table", "path", "credential"}
+_SINK_WORDS = _PLACE | {"mode", "merge_keys", "partition_by", "properties"}
 _MODES = ("append", "upsert")
 _WITH_SPARK = "use `deltaworks run`, which has Spark"
 
@@ -64,20 +65,19 @@ def stream_plan(
     """Stream every file that is new; each lands once, whatever is killed in between."""
     refuse_unstreamable(plan)
     (source,), (load,) = plan.sources, plan.loads
-    ref = load.plugin.target(place.site)
+    ref, stores = load.plugin.target(place.site), place.config.stores
     words = load.plugin.document()
-    access = place.config.store_access(ref.location)
     options = StreamOptions(
         writer_id=writer_id,
         mode=words.get("mode", "append"),
         keys=words.get("merge_keys", ()),
         lock_wait_seconds=place.config.locks.wait_seconds,
-        storage_options={} if access is None else delta_rs_options(access),
+        storage_options=table_options(stores, ref.location),
     )
     bounds = source.plugin.bounds(place.site, None)
     _refuse_folders(partition_keys(bounds))
     found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
-    files = arrow_files(source.plugin.plugin_type(), source.plugin.document())
+    files = arrow_files(source.plugin.plugin_type(), source.plugin.document(), stores)
     new = NewTable(
         schema=files.columns(found[0].path),
         partition_by=words.get("partition_by", ()),
@@ -126,12 +126,12 @@ class _Book:
     @staticmethod
     def open(place: Workplace, sink: EpochSink[Any]) -> _Book:
         location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
-        table = EventTable(location, event_schema(_COLUMNS))
+        table = EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
         return _Book(table, sink.writer.name, sink.last_committed_epoch)
 
     def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> None:
         """Write down what an epoch reads; the table does not have it yet."""
-        listed = [[file.path, file.size_bytes, file.modified_ns] for file in files]
+        listed = [astuple(file) for file in files]
         row = {"writer": self.writer, "epoch": epoch, "at": at, "files": json.dumps(listed)}
         self.table.append(row)
         self.table.compact()

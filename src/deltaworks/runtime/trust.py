@@ -43,7 +43,9 @@ def _holds_batches_of(load: Load, site: Site, project: str, pipeline: str) -> bo
     state = load.plugin.state(site, "")
     if state.version is None:
         return any(f":{project}:{pipeline}:{load.name}:" in writer for writer in state.writers)
-    records = DeltaRsEngine().history(load.plugin.target(site).location, limit=_MOST_COMMITS)
+    records = DeltaRsEngine(site.stores).history(
+        load.plugin.target(site).location, limit=_MOST_COMMITS
+    )
     mine = (project, pipeline, load.name)
     notes = (record.user_metadata for record in records)
     return any(mine == (n.get("project"), n.get("pipeline"), n.get("step")) for n in notes)
@@ -96,7 +98,7 @@ def _refuse_restored(
     load: Load, site: Site, label: str, version: int, ours: frozenset[int | None]
 ) -> None:
     location = load.plugin.target(site).location
-    for record in DeltaRsEngine().history(location, limit=50):
+    for record in DeltaRsEngine(site.stores).history(location, limit=50):
         foreign = record.operation == "RESTORE" and record.version not in ours
         if record.version > version and foreign:
             raise GuardError(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
-from deltaworks.engines.lock import locked, pipeline_lock, table_lock
+from deltaworks.engines.lock import lock_of, locked, pipeline_lock
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import Txn, UndoInfo
 from deltaworks.pipeline.stages import Load, Plan
@@ -61,13 +61,14 @@ class UndoResult:
 def undo_run(run_id: str, plan: Plan, place: Workplace, *, apply: bool) -> UndoResult:
     """Take a run's batch out of all its sinks, or out of none; without `apply` only look."""
     config, name = place.config, plan.pipeline.name
-    ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=name)
+    ledger = place.ledger(name)
     paths = [pipeline_lock(config.warehouse, name)]
-    paths.extend(table_lock(p) for load in plan.loads if (p := load.plugin.lock_path(place.site)))
-    with locked(paths, wait_seconds=config.locks.wait_seconds, notify=place.notify):
+    paths.extend(lock_of(p) for load in plan.loads if (p := load.plugin.lock_path(place.site)))
+    wait = config.locks.wait_seconds
+    with locked(paths, wait_seconds=wait, notify=place.notify, stores=config.stores):
         state = ledger.state()
         entry = _batch_of(run_id, state)
-        ctx = start_engine(place, new_run(name, place), keep_log=True)
+        ctx = start_engine(place, new_run(name, place), connectors=plan.connectors, keep_log=True)
         tables = _take_out(entry, plan, ctx, apply=False)  # all must allow it before one is touched
         if apply:
             state = ledger.undo(UNDOING, entry, state, place.clock.now())

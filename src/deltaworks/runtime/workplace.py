@@ -36,14 +36,27 @@ class Workplace:
         """Where the project's paths and tables are."""
         return Site.of(self.config)
 
-    def quarantine(self, pipeline: str) -> Quarantine:
+    def quarantine(self, pipeline: str, *, project: str = "") -> Quarantine:
         """What a pipeline has set aside."""
         config = self.config
-        return Quarantine.of(config.warehouse, project=config.project_id, pipeline=pipeline)
+        return Quarantine.of(
+            config.warehouse,
+            project=project or config.project_id,
+            pipeline=pipeline,
+            stores=config.stores,
+            spark=lambda location: self.spark.at(location, config.stores),
+        )
+
+    def ledger(self, pipeline: str) -> Ledger:
+        """The batches of a pipeline."""
+        config = self.config
+        return Ledger.open(
+            config.warehouse, project=config.project_id, pipeline=pipeline, stores=config.stores
+        )
 
     def ledger_id(self) -> str:
         """The id of the warehouse's ledger, which no other warehouse has."""
-        return Ledger.open(self.config.warehouse, project="", pipeline="").table.table_id
+        return self.ledger("").table.table_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +74,17 @@ def new_run(pipeline: str, place: Workplace) -> RunName:
     return RunName(run_id=f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", pipeline=pipeline, now=now)
 
 
-def start_engine(place: Workplace, run: RunName, *, keep_log: bool) -> RunContext:
-    """A session for one run; Spark is started if it is not up yet."""
+def start_engine(
+    place: Workplace, run: RunName, *, connectors: frozenset[str], keep_log: bool
+) -> RunContext:
+    """A session for one run, with its connectors; Spark is started if it is not up yet."""
     from deltaworks.engines.spark.lost_jvm import reaching_jvm
     from deltaworks.engines.spark.progress import rows_so_far
 
     if not place.spark.started:
         place.bus.tell(EngineStarting(run_id=run.run_id, pipeline=run.pipeline))
     with reaching_jvm():
-        spark = place.spark.session(run.run_id if keep_log else None)
+        spark = place.spark.session(run.run_id if keep_log else None, connectors=connectors)
     place.bus.tell(
         EngineStarted(
             run_id=run.run_id, pipeline=run.pipeline, rows_so_far=lambda: rows_so_far(spark)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.sink import Beside, Sink
@@ -17,7 +18,7 @@ from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, MaintenanceResult, OutputPlan
-from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
+from deltaworks.model.table_ref import TableRef, table_name_problem
 from deltaworks.model.write import (
     Append,
     KeepOne,
@@ -82,7 +83,7 @@ class AfterLoad(BaseModel):
             yield '"after_load" says nothing: say "optimize", "z_order" or "vacuum"'
 
 
-class DeltaSink(Sink):
+class DeltaSink(NeedsCredential, Sink):
     """A Delta table, by name in the warehouse or by path."""
 
     example: ClassVar[Example] = {"table": "orders", "partition_by": ["name"]}
@@ -182,8 +183,7 @@ class DeltaSink(Sink):
         return site.table(table=self.table, path=self.path)
 
     def lock_path(self, site: Site) -> str:
-        location = self.target(site).location
-        return "" if is_url(location) else location
+        return self.target(site).location
 
     def reads_twice(self) -> bool:
         return self.mode in _KEYED
@@ -219,17 +219,26 @@ class DeltaSink(Sink):
         if self.update_condition or self.delete_condition or self.update_columns or self.duplicates:
             compared, updated = _bare(columns), _bare(self.update_columns)
             sets_them = not updated or bool(updated & compared)
-            return beside_merge(ctx.spark, place, frame, self._upsert(), sets_them=sets_them)
+            return beside_merge(
+                ctx.spark, place, frame, self._upsert(), sets_them=sets_them, stores=ctx.site.stores
+            )
         is_whole = self.mode == "overwrite" and not covered
         if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
             return Beside()
-        rows = standing_rows(ctx.spark, place, frame, keys=self.merge_keys, replaced=covered)
+        rows = standing_rows(
+            ctx.spark,
+            place,
+            frame,
+            keys=self.merge_keys,
+            replaced=covered,
+            stores=ctx.site.stores,
+        )
         return Beside(stays=rows)
 
     def state(self, site: Site, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
 
-        engine, location = DeltaRsEngine(), self.target(site).location
+        engine, location = DeltaRsEngine(site.stores), self.target(site).location
         found = engine.identity(location)
         if found is None:
             return SinkState(identity="", exists=False)
@@ -241,8 +250,6 @@ class DeltaSink(Sink):
         )
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        from deltaworks.engines.spark.write import TableWriter
-
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
         if state.txn_version == batch.txn.version:
@@ -250,7 +257,7 @@ class DeltaSink(Sink):
         if state.exists and self.mode in ("ignore", "error") and not batch.replace:
             return self._refused(ref, state)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
-        writer = TableWriter(ctx.spark, ref.location, layout=self._layout(), stamp=stamp)
+        writer = self._writer(ctx, stamp, self._layout())
         asked = self._asked()
         if isinstance(asked, Upsert | Scd2):
             return self._merge(ctx, writer, frame, asked, replacing=batch.replace)
@@ -260,26 +267,31 @@ class DeltaSink(Sink):
             return writer.overwrite(frame, asked)
         return writer.append(frame, replace(asked, holds_rows=batch.holds_rows))
 
+    def _writer(self, ctx: RunContext, stamp: Stamp, layout: Layout) -> TableWriter:
+        from deltaworks.engines.spark.write import TableWriter
+
+        location, stores = self.target(ctx.site).location, ctx.site.stores
+        return TableWriter(ctx.spark, location, layout=layout, stamp=stamp, stores=stores)
+
     def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
         from deltaworks.engines.spark.history import VALID_FROM
         from deltaworks.engines.spark.revert import revert_files, revert_merge
-        from deltaworks.engines.spark.write import TableWriter
 
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
-        table = DeltaRsEngine().info(ref.location)
+        table = DeltaRsEngine(ctx.site.stores).info(ref.location)
         if table is None or state.txn_version == batch.txn.version:
             return UndoInfo(committed=False, version=None, rows_removed=0, rows_put_back=0)
         if self.mode in _KEYED:
             more = (VALID_FROM,) if self.mode == "scd2" else ()
             found = revert_merge(ctx.spark, table, version, (*self.merge_keys, *more))
         else:
-            found = revert_files(ctx.spark, table, version)
+            found = revert_files(ctx.spark, table, version, stores=ctx.site.stores)
         info = CommitInfo(committed=False)
         if apply:
             stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
-            writer = TableWriter(ctx.spark, ref.location, layout=Layout(), stamp=stamp)
+            writer = self._writer(ctx, stamp, Layout())
             if found.merge is None:
                 info = writer.overwrite(found.frame, Overwrite())
             else:
@@ -295,11 +307,12 @@ class DeltaSink(Sink):
         from deltaworks.engines.spark.maintenance import optimize, vacuum
 
         asked, location = self.after_load, self.target(ctx.site).location
+        how: Any = {"user_metadata": user_metadata, "stores": ctx.site.stores}
         if asked and (asked.optimize or asked.z_order):
             columns = asked.z_order
-            yield optimize(ctx.spark, location, z_order=columns, user_metadata=user_metadata)
+            yield optimize(ctx.spark, location, z_order=columns, **how)
         if asked and asked.vacuum:
-            yield vacuum(ctx.spark, location, user_metadata=user_metadata)
+            yield vacuum(ctx.spark, location, **how)
 
     def _refused(self, ref: TableRef, state: SinkState) -> CommitInfo:
         if self.mode == "ignore":
@@ -421,7 +434,7 @@ class DeltaSink(Sink):
         from deltaworks.engines.spark.forecast import Forecast
 
         ref = self.target(ctx.site)
-        return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now)
+        return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now, stores=ctx.site.stores)
 
 
 def _bare(columns: Sequence[str]) -> set[str]:

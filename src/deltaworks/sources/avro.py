@@ -22,5 +22,5 @@ class AvroSource(ColumnSource):
     example: ClassVar[Example] = {"path": "orders"}
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        refuse_other_files(bounds, _BEGINNING, kind="an Avro")
+        refuse_other_files(bounds, _BEGINNING, kind="an Avro", stores=ctx.site.stores)
         return super().read(ctx, bounds)

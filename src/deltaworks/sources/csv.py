@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from deltaworks.config.storage import Stores
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.record_source import RecordSource, with_corrupt
 
@@ -45,7 +46,7 @@ class CsvSource(RecordSource):
             found = (*found, '"schema" and "infer_schema" exclude each other')
         return found
 
-    def text_files(self) -> CsvFiles:
+    def text_files(self, stores: Stores) -> CsvFiles:
         from deltaworks.engines.spark.csv_files import CsvFiles
 
         return CsvFiles(
@@ -54,6 +55,7 @@ class CsvSource(RecordSource):
             encoding=self.encoding,
             header=self.header,
             null_value=self.null_value,
+            stores=stores,
         )
 
     def reader_options(self) -> dict[str, str]:
@@ -74,10 +76,10 @@ class CsvSource(RecordSource):
         from deltaworks.engines.spark.decoding import refuse_other_bytes
         from deltaworks.engines.spark.text_files import refuse_other_text
 
-        refuse_other_text(files.bounds, self.encoding)
+        refuse_other_text(files.bounds, self.encoding, files.stores)
         refuse_other_bytes(files, self.encoding)
         if self.header and not self.multiline:
-            check_headers(files.bounds, self.text_files())
+            check_headers(files.bounds, self.text_files(files.stores))
 
     def found_columns(self, files: FileRows) -> StructType:
         """The header's names; text unless types are to be found out."""

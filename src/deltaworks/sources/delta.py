@@ -76,7 +76,7 @@ class DeltaSource(TableSource):
         if self.timestamp_as_of is None:
             return self.version_as_of
         self.info(site)
-        return version_at(self.location(site), parse_moment(self.timestamp_as_of))
+        return version_at(self.location(site), parse_moment(self.timestamp_as_of), site.stores)
 
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         rows: int | None = bounds.position["rows"]

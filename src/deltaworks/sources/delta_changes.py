@@ -85,7 +85,7 @@ class DeltaChangesSource(TableSource):
 
         if self.starting_timestamp is not None:
             moment = parse_moment(self.starting_timestamp)
-            return version_from(self.location(site), moment) - 1
+            return version_from(self.location(site), moment, site.stores) - 1
         if self.starting_version is None:
             return None
         self._refuse_beyond("starting_version", self.starting_version, latest)
@@ -95,7 +95,7 @@ class DeltaChangesSource(TableSource):
         from deltaworks.engines.deltars.log import version_at
 
         if self.ending_timestamp is not None:
-            return version_at(self.location(site), parse_moment(self.ending_timestamp))
+            return version_at(self.location(site), parse_moment(self.ending_timestamp), site.stores)
         if self.ending_version is None:
             return latest
         self._refuse_beyond("ending_version", self.ending_version, latest)
@@ -133,5 +133,5 @@ class DeltaChangesSource(TableSource):
         location, version = self.location(ctx.site), bounds.position["version"]
         before = bounds.position.get("since_version")
         if before is None:
-            return table_as_inserts(ctx.spark, location, version=version)
+            return table_as_inserts(ctx.spark, location, version=version, stores=ctx.site.stores)
         return changes_between(ctx.spark, location, first=before + 1, last=version)

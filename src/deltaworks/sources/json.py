@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from deltaworks.config.storage import Stores
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.record_source import CORRUPT, FILE, RecordSource
@@ -39,10 +40,10 @@ class JsonSource(RecordSource):
             found = (*found, '"on_error: quarantine" needs a record on each line, not "multiline"')
         return found
 
-    def text_files(self) -> JsonFiles:
+    def text_files(self, stores: Stores) -> JsonFiles:
         from deltaworks.engines.spark.json_files import JsonFiles
 
-        return JsonFiles(encoding=self.encoding, multiline=self.multiline)
+        return JsonFiles(encoding=self.encoding, multiline=self.multiline, stores=stores)
 
     def reader_options(self) -> dict[str, str]:
         options = {"multiLine": str(self.multiline).lower()}
@@ -55,7 +56,7 @@ class JsonSource(RecordSource):
         from deltaworks.engines.spark.json_files import refuse_lines
 
         if self.multiline:
-            refuse_lines(files.bounds, self.text_files())
+            refuse_lines(files.bounds, self.text_files(files.stores))
 
     def strict(self, files: FileRows, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
@@ -114,8 +115,8 @@ class JsonSource(RecordSource):
         found = files.own_columns(**told)
         columns = [field for field in found.fields if field.name != _CORRUPT]
         if not columns:
-            refuse_other_text(files.bounds, self.encoding)
-            fault = first_fault(files.bounds, self.text_files())
+            refuse_other_text(files.bounds, self.encoding, files.stores)
+            fault = first_fault(files.bounds, self.text_files(files.stores))
             raise fault or InputError(
                 f'the files at "{self.path}" hold no record that would tell their columns',
                 hint="name them: schema: id bigint, amount double",

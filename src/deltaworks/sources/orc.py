@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import IO, ClassVar
 
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.plugin import Example
@@ -25,7 +25,7 @@ class OrcSource(ColumnSource):
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         from pyarrow import orc
 
-        def count(path: str) -> int:
+        def count(path: str | IO[bytes]) -> int:
             return int(orc.ORCFile(path).nrows)
 
-        return rows_in_footers(bounds, count, kind="an ORC")
+        return rows_in_footers(bounds, count, kind="an ORC", stores=site.stores)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import IO, ClassVar
 
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.plugin import Example
@@ -25,7 +25,7 @@ class ParquetSource(ColumnSource):
     def rows(self, site: Site, bounds: Bounds) -> int | None:
         import pyarrow.parquet as pq
 
-        def count(path: str) -> int:
+        def count(path: str | IO[bytes]) -> int:
             return int(pq.read_metadata(path).num_rows)
 
-        return rows_in_footers(bounds, count, kind="a Parquet")
+        return rows_in_footers(bounds, count, kind="a Parquet", stores=site.stores)

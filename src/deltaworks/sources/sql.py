@@ -58,7 +58,7 @@ class SqlSource(Source):
 
         tables = {}
         for name, table, location in self._locations(site):
-            found = table_info(location, label=table)
+            found = table_info(location, label=table, stores=site.stores)
             tables[name] = {"id": found.table_id, "version": found.version}
         return Bounds(kind=VERSIONS, identity=self.query, position={"tables": tables})
 
@@ -70,7 +70,9 @@ class SqlSource(Source):
         for name, table, location in self._locations(site):
             pinned = bounds.position["tables"][name]
             try:
-                found = table_info(location, label=table, version=pinned["version"])
+                found = table_info(
+                    location, label=table, version=pinned["version"], stores=site.stores
+                )
             except DeltaworksError as problem:
                 return problem.message
             if found.table_id != pinned["id"]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from deltaworks.engines.commit_protocol import require_stream
 from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.writable import refuse_unwritable
@@ -100,6 +101,7 @@ def open_stream(
     with ExitStack() as stack:
         stack.enter_context(locks.own())
         handle = _opened(place, ref, new_table or NewTable(), locks)
+        require_stream(ref.location, handle, options.storage_options)
         only_adds = options.writer_id if options.mode == "append" else ""
         table = EpochTable(place, handle, only_adds=only_adds)
         refuse_unwritable(table.table, label=ref.label, only_adds=options.mode == "append")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import DamagedTable, EngineError, StorageError, TableNotFound
@@ -18,9 +19,16 @@ Answer = TypeVar("Answer")
 class TableManager:
     """Answers questions about one table."""
 
-    def __init__(self, ref: TableRef, *, spark: Callable[[], CanInspect]) -> None:
+    def __init__(
+        self,
+        ref: TableRef,
+        *,
+        spark: Callable[[], CanInspect],
+        stores: Stores = NO_STORES,
+    ) -> None:
         self.ref = ref
         self._spark = spark
+        self._log = DeltaRsEngine(stores)
 
     def show(self) -> TableInfo:
         """The table as it is now."""
@@ -42,7 +50,7 @@ class TableManager:
     def _ask(self, question: Callable[[CanInspect], Answer]) -> Answer:
         """Ask delta-rs; only a table it does not understand is worth starting Spark for."""
         try:
-            return question(DeltaRsEngine())
+            return question(self._log)
         except (DamagedTable, StorageError, TableNotFound):
             raise
         except EngineError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.arrow_files.declared import declared_schema
 from deltaworks.engines.arrow_files.parquet import OrcFiles, ParquetFiles
 from deltaworks.engines.arrow_files.reading import ArrowFiles
 from deltaworks.engines.arrow_files.text import CsvFiles, JsonFiles, TextFiles
 
-_ANY = frozenset({"type", "path", "incremental"})
+_ANY = frozenset({"type", "path", "incremental", "credential"})
 _CSV = frozenset(
     {"header", "delimiter", "quote", "escape", "null_value", "encoding", "multiline", "schema"}
 )
@@ -24,7 +25,7 @@ WORDS: Mapping[str, frozenset[str]] = {
 """What a source of each format may say."""
 
 
-def arrow_files(kind: str, words: Mapping[str, Any]) -> ArrowFiles:
+def arrow_files(kind: str, words: Mapping[str, Any], stores: Stores = NO_STORES) -> ArrowFiles:
     """A reader of files as their source describes them."""
     said = {name: value for name, value in words.items() if name not in _ANY}
     if "schema" in said:
@@ -36,5 +37,5 @@ def arrow_files(kind: str, words: Mapping[str, Any]) -> ArrowFiles:
         "parquet": ParquetFiles,
         "text": TextFiles,
     }
-    reader: ArrowFiles = readers[kind](**said)
+    reader: ArrowFiles = readers[kind](**said, stores=stores)
     return reader

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from deltaworks.config.storage import Stores
 from deltaworks.engines.files import damaged_file, unreadable_file
+from deltaworks.engines.locations import open_bytes
+from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +25,17 @@ class ArrowFiles(Protocol):
     def batches(self, path: str, *, into: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a file, a part at a time; text becomes the types of the table it goes to."""
         ...
+
+
+def source(path: str, stores: Stores) -> Any:
+    """What Arrow opens: a path of this machine as it is, an object as a file."""
+    return open_bytes(path, stores) if is_url(path) else path
+
+
+def is_empty(path: str, stores: Stores) -> bool:
+    """Whether a file has no bytes, which Arrow would not read."""
+    with open_bytes(path, stores) as handle:
+        return not handle.read(1)
 
 
 @contextmanager

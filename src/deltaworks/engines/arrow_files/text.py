@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import TextIOWrapper
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.arrow_files.reading import reading
+from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.arrow_files.reading import is_empty, reading, source
+from deltaworks.engines.locations import open_bytes
 from deltaworks.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class CsvFiles:
     null_value: str = ""
     encoding: str = "UTF-8"
     multiline: bool = False
+    stores: Stores = NO_STORES
 
     def columns(self, path: str) -> pa.Schema | None:
         import pyarrow as pa
@@ -53,7 +56,7 @@ class CsvFiles:
     def _names(self, path: str) -> list[str]:
         """The names of a file's columns; none when it is empty."""
         with reading(path, "a CSV"):
-            if not Path(path).stat().st_size:
+            if is_empty(path, self.stores):
                 return []
             found: list[str] = self._open(path, {}).schema.names
         if self.schema is None:
@@ -74,7 +77,7 @@ class CsvFiles:
         own = list(types) if types and not self.header else None
         doubled = self.escape == self.quote
         return csv.open_csv(
-            path,
+            source(path, self.stores),
             read_options=csv.ReadOptions(
                 encoding=self.encoding,
                 column_names=own,
@@ -101,6 +104,7 @@ class JsonFiles:
     """A JSON record on each line; a field that neither schema nor table knows is refused."""
 
     schema: pa.Schema | None = None
+    stores: Stores = NO_STORES
 
     def columns(self, path: str) -> pa.Schema | None:
         return self.schema
@@ -111,8 +115,8 @@ class JsonFiles:
         known = self.schema if self.schema is not None else into
         parse = json.ParseOptions(explicit_schema=known, unexpected_field_behavior="error")
         with reading(path, "a JSON"):
-            if Path(path).stat().st_size:
-                yield from json.open_json(path, parse_options=parse)
+            if not is_empty(path, self.stores):
+                yield from json.open_json(source(path, self.stores), parse_options=parse)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +124,7 @@ class TextFiles:
     """Lines, as column `value`."""
 
     encoding: str = "UTF-8"
+    stores: Stores = NO_STORES
 
     def columns(self, path: str) -> pa.Schema:
         import pyarrow as pa
@@ -129,6 +134,7 @@ class TextFiles:
     def batches(self, path: str, *, into: pa.Schema) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        with reading(path, "a text"), Path(path).open(encoding=self.encoding) as handle:
+        with reading(path, "a text"), open_bytes(path, self.stores) as raw:
+            handle = TextIOWrapper(raw, encoding=self.encoding)
             while lines := [line.removesuffix("\n") for line in islice(handle, _LINES)]:
                 yield pa.record_batch({"value": lines}, schema=self.columns(path))

@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log import check_log, commit_files
+from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import TableNotFound, VersionNotFound
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
 class DeltaRsEngine:
     """Reads logs; satisfies `CanInspect` and knows the writers' transactions."""
 
+    def __init__(self, stores: Stores = NO_STORES) -> None:
+        self.stores = stores
+
     def info(self, location: str, *, version: int | None = None) -> TableInfo | None:
         """The table at a version; None when no table is there."""
-        table = self._open_or_none(location, version)
+        table = self.open_or_none(location, version)
         if table is None:
             return None
         with translated(location):
@@ -45,7 +50,7 @@ class DeltaRsEngine:
 
     def identity(self, location: str) -> tuple[str, int] | None:
         """Table id and latest version, the cheapest look there is; None when no table is there."""
-        table = self._open_or_none(location, None)
+        table = self.open_or_none(location, None)
         return None if table is None else (str(table.metadata().id), table.version())
 
     def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
@@ -56,7 +61,7 @@ class DeltaRsEngine:
 
     def transaction(self, location: str, app_id: str) -> int | None:
         """The last transaction a writer recorded in the table."""
-        table = self._open_or_none(location, None)
+        table = self.open_or_none(location, None)
         if table is None:
             return None
         with translated(location):
@@ -72,25 +77,37 @@ class DeltaRsEngine:
             query = QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t")
             return int(pa.table(query.read_all()).column("n")[0].as_py())
 
+    def holds_rows(self, location: str) -> bool:
+        """Whether a table has a row, found by reading one."""
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        table = self.open(location)
+        with translated(location):
+            query = QueryBuilder().register("t", table).execute("SELECT * FROM t LIMIT 1")
+            return bool(pa.table(query.read_all()).num_rows)
+
     def open(self, location: str, version: int | None = None) -> DeltaTable:
         """The table itself, its log looked at first."""
         from deltalake import DeltaTable
 
         check_log(location)
+        options = table_options(self.stores, location)
         with translated(location):
             try:
-                return DeltaTable(location, version=version)
+                return DeltaTable(location, version=version, storage_options=options or None)
             except OverflowError:
                 raise VersionNotFound(f'"{location}" has no version {version}') from None
 
-    def _open_or_none(self, location: str, version: int | None) -> DeltaTable | None:
+    def open_or_none(self, location: str, version: int | None = None) -> DeltaTable | None:
+        """The table itself; None when no table is there."""
         try:
             return self.open(location, version)
         except TableNotFound:
             return None
         except VersionNotFound as error:
             latest = self.open(location).version()
-            oldest = min((file.version for file in commit_files(location)), default=0)
+            oldest = min((file.version for file in commit_files(location, self.stores)), default=0)
             raise VersionNotFound(
                 f'"{location}" has no version {version}',
                 hint=f"its versions go from {oldest} to {latest}",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from deltaworks.engines.objects.errors import unreachable
 from deltaworks.errors import (
     CommitConflict,
     DamagedTable,
@@ -15,7 +16,9 @@ from deltaworks.errors import (
     TableNotFound,
     VersionNotFound,
 )
+from deltaworks.model.table_ref import is_url
 
+_STORE = ("Generic S3 error", "Generic GCS error", "Generic MicrosoftAzure error", "privileges")
 _DAMAGE = ("Json error", "Malformed", "Expected ordered contiguous", "Invalid JSON", "LogSegment")
 
 
@@ -33,6 +36,8 @@ def translated(location: str) -> Iterator[None]:
     except DeltaError as error:
         raise _classified(str(error), location) from error
     except OSError as error:
+        if is_url(location):
+            raise unreachable(location, str(error)) from error
         raise StorageError(f'"{location}" cannot be used: {_first_line(str(error))}') from error
 
 
@@ -50,6 +55,8 @@ def _classified(text: str, location: str) -> EngineError:
         return CommitConflict(f'another writer was faster in "{location}"')
     if any(mark in text for mark in _DAMAGE):
         return damaged(location, _broken_commit(location) or _first_line(text))
+    if is_url(location) and any(mark in text for mark in _STORE):
+        return unreachable(location, text)
     if "ermission denied" in text or "No space left" in text or "Read-only" in text:
         return StorageError(f'"{location}" cannot be written: {_first_line(text)}')
     return EngineError(f'"{location}": {_first_line(text)}')

@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.errors import StorageError, TableNotFound
+from deltaworks.engines.object_stores import table_options
+from deltaworks.errors import CommitConflict, StorageError, TableNotFound
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import is_url
 
@@ -27,9 +29,10 @@ _LEAST_FREE_BYTES = 256 * 1024
 class EventTable:
     """One event table, held open so that what was read is what is added to."""
 
-    def __init__(self, location: str, schema: pa.Schema) -> None:
+    def __init__(self, location: str, schema: pa.Schema, *, stores: Stores = NO_STORES) -> None:
         self.location = location
         self.schema = schema
+        self._engine = DeltaRsEngine(stores)
         self._table: DeltaTable | None = None
 
     @property
@@ -39,7 +42,7 @@ class EventTable:
 
     def exists(self) -> bool:
         """Whether anything was ever recorded here."""
-        return DeltaRsEngine().identity(self.location) is not None
+        return self._engine.identity(self.location) is not None
 
     def read(self, **equals: str) -> list[dict[str, Any]]:
         """Events whose columns have the given values, as they are now."""
@@ -85,26 +88,37 @@ class EventTable:
         return self._table
 
     def _open_or_create(self) -> DeltaTable:
-        from deltalake import DeltaTable
-
-        engine = DeltaRsEngine()
         with suppress(TableNotFound):
-            return engine.open(self.location)
-        make_folder(self.location)
+            return self._engine.open(self.location)
+        if not is_url(self.location):
+            make_folder(self.location)
         with translated(self.location), _alone(self.location):
             with suppress(TableNotFound):  # another run made it in the meantime
-                return engine.open(self.location)
+                return self._engine.open(self.location)
+            try:
+                return self._create()
+            except CommitConflict:  # there is no lock on an object store, only one first commit
+                return self._engine.open(self.location)
+
+    def _create(self) -> DeltaTable:
+        from deltalake import DeltaTable
+
+        with translated(self.location):
             return DeltaTable.create(
                 self.location,
                 schema=self.schema,
                 mode="error",
                 configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
+                storage_options=table_options(self._engine.stores, self.location) or None,
             )
 
 
 @contextmanager
 def _alone(location: str) -> Iterator[None]:
     """One at a time: of two makers the later would replace the table, of two joiners both land."""
+    if is_url(location):
+        yield
+        return
     path = Path(location)
     with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""A table's log on local disk, looked at file by file.
+"""A table's log, looked at file by file.
 
 Both engines read an empty commit file as a commit without rows, and take clock times from the
 files' own; so the files are looked at before they are trusted.
@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.checkpoints import check_checkpoint
 from deltaworks.engines.deltars.errors import damaged
+from deltaworks.engines.locations import read_text
+from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import VersionNotFound
 from deltaworks.model.table_ref import is_url
 
@@ -31,10 +34,14 @@ class LogFile:
     modified_ms: int
 
 
-def commit_files(location: str, *, after: int = -1) -> tuple[LogFile, ...]:
-    """The commit files after a version, oldest first; none for an object store."""
+def commit_files(
+    location: str, stores: Stores = NO_STORES, *, after: int = -1
+) -> tuple[LogFile, ...]:
+    """The commit files after a version, oldest first."""
+    if is_url(location):
+        return _commit_objects(location, stores)
     log = Path(location) / "_delta_log"
-    if is_url(location) or not log.is_dir():
+    if not log.is_dir():
         return ()
     found = []
     for entry in os.scandir(log):
@@ -43,6 +50,15 @@ def commit_files(location: str, *, after: int = -1) -> tuple[LogFile, ...]:
             status = entry.stat()
             modified_ms = status.st_mtime_ns // 1_000_000
             found.append(LogFile(int(match[1]), status.st_size, modified_ms))
+    return tuple(sorted(found, key=lambda file: file.version))
+
+
+def _commit_objects(location: str, stores: Stores) -> tuple[LogFile, ...]:
+    found = [
+        LogFile(int(match[1]), one.size_bytes, one.modified_ns // 1_000_000)
+        for one in Bucket(location, stores).listed(f"{location}/_delta_log")
+        if (match := _COMMIT.fullmatch(one.address.rpartition("/")[2]))
+    ]
     return tuple(sorted(found, key=lambda file: file.version))
 
 
@@ -55,7 +71,12 @@ def _last_checkpoint(location: str) -> int:
 
 
 def check_log(location: str) -> None:
-    """Refuse an empty commit, a gap or a wrong checkpoint: rows would silently be fewer."""
+    """Refuse an empty commit, a gap or a wrong checkpoint: rows would silently be fewer.
+
+    On an object store a commit is put there as a whole, and nobody looks twice.
+    """
+    if is_url(location):
+        return
     checkpoint = _last_checkpoint(location)
     if checkpoint >= 0:
         check_checkpoint(location, checkpoint)
@@ -70,17 +91,17 @@ def check_log(location: str) -> None:
         expected += 1
 
 
-def file_changes(location: str, version: int) -> tuple[frozenset[str], frozenset[str]]:
+def file_changes(
+    location: str, version: int, stores: Stores = NO_STORES
+) -> tuple[frozenset[str], frozenset[str]]:
     """The data files that a commit added and removed, as it spells them."""
-    path = Path(location) / "_delta_log" / f"{version:020d}.json"
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-        actions = [json.loads(line) for line in lines if line]
-    except FileNotFoundError:
+    text = read_text(f"{location}/_delta_log/{version:020d}.json", stores)
+    if text is None:
         raise VersionNotFound(
             f'commit {version} of "{location}" is no longer in its log',
             hint="the log was cleaned up; only commits that are still there can be looked into",
-        ) from None
+        )
+    actions = [json.loads(line) for line in text.splitlines()]
     added, removed = (
         frozenset(action[kind]["path"] for action in actions if kind in action)
         for kind in ("add", "remove")
@@ -88,27 +109,28 @@ def file_changes(location: str, version: int) -> tuple[frozenset[str], frozenset
     return added, removed
 
 
-def commit_times(location: str) -> list[tuple[int, int]]:
+def commit_times(location: str, stores: Stores = NO_STORES) -> list[tuple[int, int]]:
     """Versions and the milliseconds they were made at, by the times Delta itself goes by."""
     times: list[tuple[int, int]] = []
-    for file in commit_files(location):  # a later commit is never taken for older than an earlier
+    for file in commit_files(location, stores):
+        # a later commit is never taken for older than an earlier one
         modified = max(file.modified_ms, times[-1][1] + 1) if times else file.modified_ms
         times.append((file.version, modified))
     return times
 
 
-def version_at(location: str, moment: datetime) -> int:
+def version_at(location: str, moment: datetime, stores: Stores = NO_STORES) -> int:
     """The version that was current at a moment."""
-    times, wanted_ms = commit_times(location), int(moment.timestamp() * 1000)
+    times, wanted_ms = commit_times(location, stores), int(moment.timestamp() * 1000)
     older = [version for version, modified in times if modified <= wanted_ms]
     if not older or wanted_ms > times[-1][1]:
         raise _no_version_at(location, moment, times)
     return older[-1]
 
 
-def version_from(location: str, moment: datetime) -> int:
+def version_from(location: str, moment: datetime, stores: Stores = NO_STORES) -> int:
     """The first version that was made at a moment or after it."""
-    times, wanted_ms = commit_times(location), int(moment.timestamp() * 1000)
+    times, wanted_ms = commit_times(location, stores), int(moment.timestamp() * 1000)
     newer = [version for version, modified in times if modified >= wanted_ms]
     if not newer:
         raise _no_version_at(location, moment, times)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.epochs import RESTORED
 from deltaworks.engines.deltars.errors import translated
@@ -25,11 +26,13 @@ def can_restore(table: TableInfo) -> bool:
     return table.reader_version <= _PLAIN_READER and table.writer_version <= _PLAIN_WRITER
 
 
-def restore(location: str, version: int, *, note: Mapping[str, Any]) -> int:
+def restore(
+    location: str, version: int, *, note: Mapping[str, Any], stores: Stores = NO_STORES
+) -> int:
     """Make the table what it was at a version, in one commit; answers that commit's version."""
     from deltalake import CommitProperties, Transaction
 
-    table = DeltaRsEngine().open(location)
+    table = DeltaRsEngine(stores).open(location)
     with translated(location):
         properties = CommitProperties(
             custom_metadata={"userMetadata": safe_json(dict(note))},

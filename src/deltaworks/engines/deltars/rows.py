@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.redact import safe_json
@@ -16,13 +17,19 @@ def text(value: str) -> str:
 
 
 def query_rows(
-    location: str, columns: str, *, where: str, rest: str = "", version: int | None = None
+    location: str,
+    columns: str,
+    *,
+    where: str,
+    rest: str = "",
+    version: int | None = None,
+    stores: Stores = NO_STORES,
 ) -> list[dict[str, Any]]:
     """Columns of the rows that a condition covers; foreign words in it went through `text`."""
     import pyarrow as pa
     from deltalake import QueryBuilder
 
-    table = DeltaRsEngine().open(location, version)
+    table = DeltaRsEngine(stores).open(location, version)
     with translated(location):
         sql = f"SELECT {columns} FROM t WHERE {where} {rest}"  # noqa: S608 - our own words
         answer = QueryBuilder().register("t", table).execute(sql).read_all()

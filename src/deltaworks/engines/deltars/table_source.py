@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from deltaworks.clock import parse_moment
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import Site
+from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.source import Source
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.log import commit_files, version_at
@@ -13,7 +15,7 @@ from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import table_name_problem
 
 
-class TableSource(Source):
+class TableSource(NeedsCredential, Source):
     """A Delta table, by name in the warehouse or by path."""
 
     table: str = ""
@@ -35,7 +37,7 @@ class TableSource(Source):
         if point.isdecimal():
             read = int(point) - 1
         else:
-            read = version_at(self.location(site), parse_moment(point))
+            read = version_at(self.location(site), parse_moment(point), site.stores)
         if read < 0:
             return None
         return Bounds(kind=VERSION, identity=found.table_id, position={"version": read})
@@ -47,6 +49,11 @@ class TableSource(Source):
             return problem.message
         return "" if found.table_id == bounds.identity else "it is another table now"
 
+    def probe(self, site: Site) -> str:
+        found = self.info(site)
+        holds = DeltaRsEngine(site.stores).holds_rows(found.location)
+        return f"version {found.version}, {'one row was read' if holds else 'no rows'}"
+
     def tables_read(self, site: Site) -> tuple[str, ...]:
         return (self.location(site),)
 
@@ -56,7 +63,12 @@ class TableSource(Source):
 
     def info(self, site: Site, version: int | None = None) -> TableInfo:
         """The table as it is, or was; an error when there is none."""
-        return table_info(self.location(site), label=self.table or self.path, version=version)
+        return table_info(
+            self.location(site),
+            label=self.table or self.path,
+            version=version,
+            stores=site.stores,
+        )
 
     def refuse_lost_history(self, site: Site, last: int, latest: int) -> None:
         """What happened since can only be told while every commit since is there."""
@@ -67,7 +79,7 @@ class TableSource(Source):
                 f'"{label}" is at version {latest}, though version {last} was read before',
                 hint=f"it was made anew or set back; {choices}",
             )
-        kept = [file.version for file in commit_files(self.location(site))]
+        kept = [file.version for file in commit_files(self.location(site), site.stores)]
         if last < latest and kept and kept[0] > last + 1:
             raise GuardError(
                 f'the log of "{label}" begins at version {kept[0]}, '
@@ -76,9 +88,11 @@ class TableSource(Source):
             )
 
 
-def table_info(location: str, *, label: str, version: int | None = None) -> TableInfo:
+def table_info(
+    location: str, *, label: str, version: int | None = None, stores: Stores = NO_STORES
+) -> TableInfo:
     """A table that must be there."""
-    found = DeltaRsEngine().info(location, version=version)
+    found = DeltaRsEngine(stores).info(location, version=version)
     if found is None:
         raise TableNotFound(
             f'"{label}" is not a Delta table',

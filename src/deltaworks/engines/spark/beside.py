@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.sink import Beside
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark import keys
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 
 def beside_merge(
-    spark: SparkSession, location: str, frame: DataFrame, write: Upsert, *, sets_them: bool
+    spark: SparkSession,
+    location: str,
+    frame: DataFrame,
+    write: Upsert,
+    *,
+    sets_them: bool,
+    stores: Stores = NO_STORES,
 ) -> Beside:
     """Row by row as the merge decides it; `sets_them` says whether updates set what is compared."""
     from pyspark.sql import functions as F
@@ -28,7 +35,7 @@ def beside_merge(
     if write.duplicates is not None:
         keep, by = write.duplicates.keep, write.duplicates.by
         frame = keys.keep_one(frame, write.keys, keep=keep, by=by).select(*frame.columns)
-    table = DeltaRsEngine().info(location)
+    table = DeltaRsEngine(stores).info(location)
     if table is None:
         return Beside(lands=without_deletes(frame, write))
     columns = written_columns(write, frame.columns)

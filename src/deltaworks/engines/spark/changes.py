@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.log import commit_times
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.errors import translate
@@ -29,11 +30,13 @@ def changes_between(spark: SparkSession, location: str, *, first: int, last: int
         raise translate(error) from error
 
 
-def table_as_inserts(spark: SparkSession, location: str, *, version: int) -> DataFrame:
+def table_as_inserts(
+    spark: SparkSession, location: str, *, version: int, stores: Stores = NO_STORES
+) -> DataFrame:
     """The rows of a version as a feed would tell them that began with it."""
     from pyspark.sql import functions as F
 
-    made_ms = dict(commit_times(location)).get(version)
+    made_ms = dict(commit_times(location, stores)).get(version)
     made = None if made_ms is None else datetime.fromtimestamp(made_ms / 1000, UTC)
     return (
         SparkEngine(spark)

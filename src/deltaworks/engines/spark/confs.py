@@ -12,7 +12,7 @@ from types import MappingProxyType
 from deltaworks.engines.spark.memory import driver_memory_mebibytes
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import ConfigError
-from deltaworks.redact import holds_secret
+from deltaworks.redact import holds_secret, secret_pattern
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -28,6 +28,7 @@ _ONLY_AT_START = (
     "spark.driver.extraClassPath",
     "spark.driver.extraLibraryPath",
 )
+_REDACTION = "spark.redaction"
 _SECRET = re.compile(
     r"secret|password|token|credential|access[._-]?key|account\.key", re.IGNORECASE
 )
@@ -42,13 +43,16 @@ class SessionSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[Jar, ...] = CORE_JARS
     log_file: Path | None = None
-    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Settings of storage, secrets among them; set through the socket, once the JVM is up."""
 
     @property
     def local(self) -> bool:
         """Whether everything runs in the driver's own JVM."""
         return self.master == "local" or self.master.startswith("local[")
+
+    @property
+    def remote(self) -> bool:
+        """Whether Spark is reached through a Connect server, without a JVM of our own."""
+        return self.master.startswith("sc://")
 
 
 def build_conf(
@@ -79,6 +83,15 @@ def build_conf(
     return conf
 
 
+def submitted_conf(settings: SessionSettings, *, scratch: Path) -> dict[str, str]:
+    """What a JVM is told that `spark-submit` started, as far as its command line does not."""
+    fixed = _fixed(settings)
+    del fixed["spark.master"]
+    extension = {"spark.sql.extensions": DELTA_EXTENSION}
+    ours = {**_defaults(settings, scratch), **extension, SCRATCH_KEY: str(scratch)}
+    return {**ours, **settings.conf, **fixed}
+
+
 def command_line_conf(conf: Mapping[str, str]) -> dict[str, str]:
     """What may stand on the JVM's command line, which every user of the machine can read."""
     return {key: value for key, value in conf.items() if not is_secret_setting(key, value)}
@@ -86,7 +99,8 @@ def command_line_conf(conf: Mapping[str, str]) -> dict[str, str]:
 
 def is_secret_setting(key: str, value: str) -> bool:
     """Whether a setting is a secret, by its name or because its value is known as one."""
-    return _SECRET.search(key) is not None or holds_secret(value)
+    # a pattern that finds secrets spells them, with backslashes in between
+    return _SECRET.search(key) is not None or key.startswith(_REDACTION) or holds_secret(value)
 
 
 def refuse_contradictions(settings: SessionSettings) -> None:
@@ -123,11 +137,22 @@ def _defaults(settings: SessionSettings, scratch: Path) -> dict[str, str]:
         "spark.app.name": settings.app_name,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # What Spark itself leaves out of its pages and its event log.
-        "spark.redaction.regex": f"(?i){_SECRET.pattern}|sas|jaas",
+        **redaction_settings(),
         "spark.sql.catalogImplementation": "in-memory",
         # Otherwise Spark makes a folder in the user's working directory.
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+    }
+
+
+def redaction_settings() -> dict[str, str]:
+    """What Spark itself leaves out of its pages: settings by name or value, and parts of plans."""
+    known = secret_pattern()
+    names = f"(?i){_SECRET.pattern}|sas|jaas|{_REDACTION}"
+    if not known:
+        return {"spark.redaction.regex": names}
+    return {
+        "spark.redaction.regex": f"{names}|(?-i:{known})",
+        f"{_REDACTION}.string.regex": known,
     }
 
 

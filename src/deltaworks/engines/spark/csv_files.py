@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltaworks.config.files import shown_path
@@ -64,7 +63,7 @@ def check_headers(bounds: Bounds, files: CsvFiles) -> None:
             first = (stamp.path, names)
         elif [n.lower() for n in names] != [n.lower() for n in first[1]]:
             raise InputError(
-                f"{shown_path(Path(stamp.path))}:1: the header ({', '.join(names)}) is not that "
-                f"of {shown_path(Path(first[0]))} ({', '.join(first[1])})",
+                f"{shown_path(stamp.path)}:1: the header ({', '.join(names)}) is not that "
+                f"of {shown_path(first[0])} ({', '.join(first[1])})",
                 hint="read files of different columns as sources of their own",
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltaworks.config.files import shown_path
@@ -37,4 +36,4 @@ def refuse_other_bytes(files: FileRows, encoding: str) -> None:
     frame, _ = those.texts(StructType([]), "text", "address", whole=False)
     wrong = frame.filter(~F.is_valid_utf8("text")).select(as_path(F.col("address"))).head(1)
     if wrong:
-        raise not_text(shown_path(Path(wrong[0][0])), encoding)
+        raise not_text(shown_path(wrong[0][0]), encoding)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deltaworks.engines.files import damaged_file
+from deltaworks.engines.spark.jdbc_errors import jdbc_error
 from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
+from deltaworks.engines.spark.worker_errors import worker_trouble
 from deltaworks.errors import (
     CommitConflict,
     ConstraintViolated,
@@ -93,7 +95,7 @@ def translate(error: BaseException) -> DeltaworksError:
     except (Py4JError, ConnectionError):  # the JVM that should tell the cause is gone
         return lost_jvm()
     notes = [*getattr(error, "__notes__", ()), *(cause.message for cause in chain)]
-    if found := noted(notes):
+    if found := noted(notes) or worker_trouble(notes):
         return found
     for cause in reversed(chain):
         make = _BY_CONDITION.get(cause.condition)
@@ -177,6 +179,8 @@ def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
         )
     if short in _LOST:
         return lost_jvm()
+    if found := jdbc_error(cause.class_name, cause.message):
+        return found
     for words in _STORAGE_WORDS:
         if words in cause.message:
             return StorageError(_storage_message(cause, words), hint=_STORAGE_FIX[words])

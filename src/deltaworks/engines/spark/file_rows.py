@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.files import spark_paths
 from deltaworks.engines.partitions import partition_base, partition_keys
 from deltaworks.engines.spark.columns import declared_columns, quoted
@@ -33,6 +34,7 @@ class FileRows:
     partition_types: Mapping[str, str]
     source_file: bool
     ingested_at: datetime | None
+    stores: Stores = NO_STORES
 
     def own_columns(self, **more: str) -> StructType:
         """The columns that Spark finds in the files themselves."""
@@ -45,7 +47,7 @@ class FileRows:
         reader = self._reader(more)
         if keys:
             reader = reader.schema(self._with_keys(columns or self.own_columns(**more), keys))
-            reader = reader.option("basePath", partition_base(self.bounds.identity))
+            reader = reader.option("basePath", partition_base(self.bounds))
         elif columns is not None:
             reader = reader.schema(columns)
         return self._with_origin(reader.load(spark_paths(self.bounds)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark.audit import written_too
 from deltaworks.engines.spark.constraints import violations
@@ -30,12 +31,19 @@ class Forecast:
     """Looks at one table before a batch is written to it."""
 
     def __init__(
-        self, spark: SparkSession, ref: TableRef, *, layout: Layout, now: datetime
+        self,
+        spark: SparkSession,
+        ref: TableRef,
+        *,
+        layout: Layout,
+        now: datetime,
+        stores: Stores = NO_STORES,
     ) -> None:
         self.spark = spark
         self.ref = ref
         self.layout = layout
         self.now = now
+        self._log = DeltaRsEngine(stores)
 
     def plan(self, frame: DataFrame, write: Write, basis: OutputPlan) -> OutputPlan:
         """What the write would do, with its row counts and the MERGE."""
@@ -71,12 +79,12 @@ class Forecast:
 
     def violations(self, frame: DataFrame) -> tuple[CheckResult, ...]:
         """Rules of the table itself that rows would break."""
-        table = DeltaRsEngine().info(self.ref.location)
+        table = self._log.info(self.ref.location)
         return () if table is None else violations(frame, table)
 
     def _table(self, frame: DataFrame, write: Write) -> TableInfo | None:
         """The table as it would be once it is laid out as asked."""
-        table = DeltaRsEngine().info(self.ref.location)
+        table = self._log.info(self.ref.location)
         check_layout(frame, self.layout)
         if table is None:
             return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from deltaworks.engines.spark.connection import require_jvm
 from deltaworks.errors import GuardError
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ def added_rows(
     """The rows added after one version, up to and with another, in the latter's schema."""
     from pyspark.sql import DataFrame
 
+    require_jvm(
+        spark,
+        "reading only what was added to a Delta table",
+        instead="read its change feed (`type: delta_changes`), or choose a profile with a driver",
+    )
     jvm: Any = spark._jvm
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
     nothing = jvm.scala.Option.empty()

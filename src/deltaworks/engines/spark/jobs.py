@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from deltaworks.engines.spark.connection import has_jvm
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def mark_jobs(spark: SparkSession, tag: str) -> None:
     """From now on every job that this thread starts, in whatever session, has the tag."""
-    if getattr(spark, "_jvm", None) is None:  # pragma: no cover - only over Spark Connect
+    if not has_jvm(spark):
         spark.addTag(tag)
         return
     spark.sparkContext.addJobTag(tag)
@@ -21,7 +23,7 @@ def unmark_jobs(spark: SparkSession, tag: str) -> None:
     """Jobs that this thread starts later have the tag no more."""
     from py4j.protocol import Py4JError
 
-    if getattr(spark, "_jvm", None) is None:  # pragma: no cover - only over Spark Connect
+    if not has_jvm(spark):
         spark.removeTag(tag)
         return
     with suppress(Py4JError, OSError):  # after Ctrl-C, or when Spark is gone, nobody needs it
@@ -32,7 +34,7 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
     """Cancel the jobs with a tag, and leave all others alone."""
     from py4j.protocol import Py4JError
 
-    if getattr(spark, "_jvm", None) is None:  # pragma: no cover - only over Spark Connect
+    if not has_jvm(spark):
         spark.interruptTag(tag)
         return
     with suppress(Py4JError, OSError):  # the caller tries again

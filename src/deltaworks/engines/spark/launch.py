@@ -153,7 +153,8 @@ def _start(conf: Mapping[str, str], printed: PrintedLog) -> SparkSession:
     finally:
         printed.handed_over()
     # Secrets arrive only here, through the socket.
-    context = SparkContext(conf=_spark_conf(conf), gateway=SparkContext._gateway)
+    settings = _filled_in(conf) if is_submitted(os.environ) else _spark_conf(conf)
+    context = SparkContext(conf=settings, gateway=SparkContext._gateway)
     return SparkSession(context)
 
 
@@ -176,6 +177,21 @@ def _spark_conf(conf: Mapping[str, str]) -> SparkConf:
     from pyspark import SparkConf
 
     return SparkConf().setAll(list(conf.items()))
+
+
+def is_submitted(environ: Mapping[str, str]) -> bool:
+    """Whether `spark-submit` started this Python, so that there is a JVM already."""
+    return "PYSPARK_GATEWAY_PORT" in environ
+
+
+def _filled_in(conf: Mapping[str, str]) -> SparkConf:
+    """What the command line of `spark-submit` says, and ours where it says nothing."""
+    from pyspark import SparkConf
+
+    said = SparkConf()
+    for key, value in conf.items():
+        said.setIfMissing(key, value)
+    return said
 
 
 def _reason(error: Exception, log_file: Path, start: int) -> str:

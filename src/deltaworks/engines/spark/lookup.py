@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark.columns import column, require_columns
@@ -46,7 +47,7 @@ def _keys(rows: DataFrame, names: Iterable[str]) -> DataFrame:
 
 def looked_up(ctx: RunContext, ref: TableRef, columns: Sequence[str], *, where: str) -> DataFrame:
     """A table at the version pinned for the batch, or as it is; it must have these columns."""
-    found = DeltaRsEngine().identity(ref.location)
+    found = DeltaRsEngine(ctx.site.stores).identity(ref.location)
     if found is None:
         raise TableNotFound(
             f'"{ref.label}" is not a Delta table',
@@ -65,11 +66,12 @@ def standing_rows(
     *,
     keys: Sequence[str] = (),
     replaced: str = "",
+    stores: Stores = NO_STORES,
 ) -> DataFrame | None:
     """The rows a table keeps beside a batch that replaces those of its keys or of a condition."""
     from pyspark.sql import functions as F
 
-    found = DeltaRsEngine().identity(location)
+    found = DeltaRsEngine(stores).identity(location)
     if found is None:
         return None
     rows = SparkEngine(spark).read(location, version=found[1])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.engine import table_sql
@@ -23,14 +24,19 @@ _PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?")
 
 
 def optimize(
-    spark: SparkSession, location: str, *, z_order: Sequence[str], user_metadata: str
+    spark: SparkSession,
+    location: str,
+    *,
+    z_order: Sequence[str],
+    user_metadata: str,
+    stores: Stores = NO_STORES,
 ) -> MaintenanceResult:
     """Join small files; with columns, also bring rows together that are alike in them."""
     order = f" ZORDER BY ({', '.join(quoted(name) for name in z_order)})" if z_order else ""
     with set_for_one_write(spark, {USER_METADATA: user_metadata}):
         answer = spark.sql(f"OPTIMIZE {table_sql(location)}{order}").collect()
     metrics = answer[0]["metrics"]
-    found = DeltaRsEngine().identity(location)
+    found = DeltaRsEngine(stores).identity(location)
     return MaintenanceResult(
         operation="z-order" if z_order else "optimize",
         version=found[1] if found and metrics["numFilesRemoved"] else None,
@@ -39,9 +45,11 @@ def optimize(
     )
 
 
-def vacuum(spark: SparkSession, location: str, *, user_metadata: str) -> MaintenanceResult:
+def vacuum(
+    spark: SparkSession, location: str, *, user_metadata: str, stores: Stores = NO_STORES
+) -> MaintenanceResult:
     """Remove files that no version needs which the table promises to keep."""
-    log = DeltaRsEngine()
+    log = DeltaRsEngine(stores)
     table = log.info(location)
     kept = _kept(table.properties.get(RETENTION, "") if table else "")
     if kept < LEAST_KEPT:

@@ -40,8 +40,8 @@ class RowCounter:
     def _completed(self) -> bool:
         """Wait with a limit: Spark's own `get` waits for ever for a step it left out."""
         java = getattr(self._observation, "_jo", None)
-        if java is None:  # pragma: no cover - only over Spark Connect
-            return False
+        if java is None:  # over Connect counts come with the answer, or never
+            return bool(getattr(self._observation, "_result", None))
         end = time.monotonic() + _LONGEST_WAIT_S
         while not java.future().isCompleted():
             if time.monotonic() > end:

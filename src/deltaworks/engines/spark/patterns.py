@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.engines.spark.connection import has_jvm
 from deltaworks.errors import SpecError
 
 if TYPE_CHECKING:
@@ -12,14 +13,26 @@ if TYPE_CHECKING:
 
 def require_pattern(spark: SparkSession, pattern: str, *, where: str) -> None:
     """Refuse what Java does not read, before Spark meets it in the middle of a job."""
-    from pyspark.errors import IllegalArgumentException
+    if problem := _problem(spark, pattern):
+        raise SpecError(
+            f'{where}: "{pattern}" is not a regular expression: {problem}',
+            hint="a bracket that stands for itself is written with a backslash",
+        )
 
+
+def _problem(spark: SparkSession, pattern: str) -> str:
+    """What Java says against a pattern; empty when it reads it."""
+    from pyspark.errors import IllegalArgumentException, SparkRuntimeException
+
+    if not has_jvm(spark):
+        try:
+            spark.sql("SELECT '' RLIKE :pattern", args={"pattern": pattern}).collect()
+        except SparkRuntimeException:
+            return "Java does not read it"
+        return ""
     jvm: Any = spark._jvm
     try:
         jvm.java.util.regex.Pattern.compile(pattern)
     except IllegalArgumentException as problem:
-        said = str(problem).splitlines()[0].partition(" near index")[0]
-        raise SpecError(
-            f'{where}: "{pattern}" is not a regular expression: {said}',
-            hint="a bracket that stands for itself is written with a backslash",
-        ) from problem
+        return str(problem).splitlines()[0].partition(" near index")[0]
+    return ""

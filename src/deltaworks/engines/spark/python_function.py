@@ -78,8 +78,9 @@ class ProjectFunction:
             call = python_rows.RowFunction(
                 function, code, takes=frame.schema, gives=gives, root=str(self.root)
             )
+            packed = python_rows.Packed(call)
             # not deterministic, or Spark may call it once for each column it gives
-            made = F.udf(call, gives, useArrow=False).asNondeterministic()
+            made = F.udf(packed, gives, useArrow=False).asNondeterministic()
             columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(frame.columns)]
             return frame.select(made(F.struct(*columns)).alias("row")).select("row.*")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.spark.connection import sibling
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.errors import translate
 from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
@@ -19,7 +20,7 @@ def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[s
     """Make the table what it was at a version, in one commit; answers that commit's version."""
     from pyspark.errors import PySparkException
 
-    session = spark.newSession()
+    session = sibling(spark)
     with set_for_one_write(session, {USER_METADATA: safe_json(dict(note))}):
         try:
             statement = f"RESTORE TABLE {table_sql(location)} TO VERSION AS OF {version}"

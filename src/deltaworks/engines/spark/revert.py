@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.log import file_changes
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.engine import SparkEngine
@@ -73,15 +74,17 @@ def revert_merge(
     )
 
 
-def revert_files(spark: SparkSession, table: TableInfo, version: int) -> Reversal:
+def revert_files(
+    spark: SparkSession, table: TableInfo, version: int, *, stores: Stores = NO_STORES
+) -> Reversal:
     """The table without the files that a commit added."""
     from pyspark.sql import functions as F
 
-    added, removed = file_changes(table.location, version)
+    added, removed = file_changes(table.location, version, stores)
     if removed:
         return _revert_overwrite(spark, table, version)
     for later in range(version + 1, table.version + 1):
-        if added & file_changes(table.location, later)[1]:
+        if added & file_changes(table.location, later, stores)[1]:
             raise GuardError(
                 f"version {later} rewrote files that version {version} had added", hint=_RESTORE
             )

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from deltaworks.config.cache import cache_dir
+from deltaworks.config.storage import StoreAccess
+from deltaworks.engines.object_stores import hadoop_settings
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
 from deltaworks.engines.spark.confs import (
@@ -25,14 +27,23 @@ from deltaworks.engines.spark.confs import (
     build_conf,
     refuse_contradictions,
     refuse_exposed,
+    submitted_conf,
+)
+from deltaworks.engines.spark.connection import connect, has_jvm, sibling
+from deltaworks.engines.spark.event_log import (
+    WANTED_KEY,
+    event_log,
+    publish_at_end,
+    publish_events,
 )
 from deltaworks.engines.spark.home import find_spark_home
 from deltaworks.engines.spark.jars import ensure_jars
 from deltaworks.engines.spark.java import JavaHome, find_java
-from deltaworks.engines.spark.launch import end_jvm, forget_dead_jvm, launch
+from deltaworks.engines.spark.launch import end_jvm, forget_dead_jvm, is_submitted, launch
 from deltaworks.engines.spark.memory import collector_options, machine_memory_bytes
 from deltaworks.engines.spark.network import trust_options
 from deltaworks.engines.spark.versions import CORE_JARS
+from deltaworks.engines.spark.workers import reach_master, ship_package
 from deltaworks.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -44,12 +55,14 @@ __all__ = [
     "cancel_work",
     "is_up",
     "jvm_process",
+    "reach_stores",
     "session_archive",
     "start_session",
     "stop_session",
 ]
 
 _HADOOP = "spark.hadoop."
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CANCEL_TRIES = 3
 _ARCHIVE_SECONDS = 240
@@ -65,8 +78,13 @@ def start_session(
     require_versions(installed_versions())
     refuse_contradictions(settings)
     refuse_exposed(settings)
+    if settings.remote:
+        return _connected(settings, notify)
     if is_up():
         return _share(_running(), settings)
+    if is_submitted(environ):
+        return _submitted(settings)
+    reach_master(settings.master)
     cache = cache_dir(environ)
     spark_home = find_spark_home(environ)
     java = find_java(environ, cache=cache)
@@ -88,11 +106,18 @@ def start_session(
         memory_bytes=machine_memory_bytes(),
         cores=os.cpu_count() or 1,
     )
+    events = event_log(conf, scratch=scratch, notify=notify)
+    if events is not None:
+        events.prepare()
+        conf |= events.settings
     environment = _launch_environment(settings, java=java, spark_home=spark_home, environ=environ)
     log_file, hint = _log(settings, scratch)
     spark = launch(conf, environment=environment, log_file=log_file, hint=hint)
+    if events is not None:
+        publish_at_end(spark, events)
     _require_delta(spark)
-    _set_hadoop(spark, settings)
+    if not settings.local:
+        ship_package(spark, scratch)
     return spark
 
 
@@ -115,10 +140,9 @@ def is_up() -> bool:
 
 
 def adopt_session(existing: SparkSession) -> SparkSession:
-    """A session of our own on a user's JVM; over Connect the user's session itself."""
+    """A session of our own beside a user's."""
     _require_delta(existing)
-    # Connect offers no second session on the same connection.
-    spark = existing if _jvm_of(existing) is None else existing.newSession()
+    spark = sibling(existing)
     for key, value in RUNTIME_CONF.items():
         spark.conf.set(key, value)
     return spark
@@ -127,7 +151,7 @@ def adopt_session(existing: SparkSession) -> SparkSession:
 def jvm_process(spark: SparkSession) -> tuple[int, float] | None:
     """The id and start time of the session's JVM, or None when it is out of sight."""
     jvm = _jvm_of(spark)
-    if jvm is None:  # pragma: no cover - only over Spark Connect
+    if jvm is None:
         return None
     pid = int(jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[attr-defined]
     try:
@@ -140,7 +164,7 @@ def cancel_work(spark: SparkSession) -> None:
     """Cancel everything the session's Spark is doing, for the moment after Ctrl-C."""
     from py4j.protocol import Py4JError
 
-    if _jvm_of(spark) is None:  # pragma: no cover - only over Spark Connect
+    if not has_jvm(spark):
         spark.interruptAll()
         return
     for _ in range(_CANCEL_TRIES):
@@ -152,15 +176,37 @@ def cancel_work(spark: SparkSession) -> None:
 
 def stop_session(spark: SparkSession) -> None:
     """Stop Spark and end its JVM, if we started it; leave a user's own session alone."""
-    if _jvm_of(spark) is None:  # pragma: no cover - only over Spark Connect
+    if not has_jvm(spark):
+        spark.stop()  # the session; the server goes on
         return
     conf = spark.sparkContext.getConf()
     scratch, options = conf.get(SCRATCH_KEY), conf.get(_JAVA_OPTIONS, "") or ""
+    events = conf.get(WANTED_KEY)
     if scratch is None:
         return
     spark.stop()
+    publish_events(scratch, events)
     end_jvm(_ARCHIVE_SECONDS if "ArchiveClassesAtExit" in options else None)
     shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _connected(settings: SessionSettings, notify: Callable[[str], None]) -> SparkSession:
+    spark = connect(settings, notify=notify)
+    for key, value in RUNTIME_CONF.items():
+        spark.conf.set(key, value)
+    _require_delta(spark)
+    return spark
+
+
+def _submitted(settings: SessionSettings) -> SparkSession:
+    """A session on the JVM that `spark-submit` started; what its command line says wins."""
+    scratch = _scratch()
+    log_file, hint = _log(settings, scratch)
+    conf = submitted_conf(settings, scratch=scratch)
+    spark = launch(conf, environment={}, log_file=log_file, hint=hint)
+    _require_delta(spark)
+    ship_package(spark, scratch)
+    return spark
 
 
 def _running() -> SparkSession:
@@ -180,15 +226,27 @@ def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
         elif spark.conf.isModifiable(key):
             spark.conf.set(key, value)
         # The rest belongs to the JVM and was decided when it started.
-    _set_hadoop(spark, settings)
     return spark
 
 
-def _set_hadoop(spark: SparkSession, settings: SessionSettings) -> None:
-    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so."""
-    if settings.hadoop:
-        configuration = spark._jsc.hadoopConfiguration()
-        for key, value in settings.hadoop.items():
+def reach_stores(spark: SparkSession, stores: Sequence[StoreAccess], *, theirs: bool) -> None:
+    """Tell Hadoop how stores are reached; no page and no log of Spark's shows what is set so.
+
+    In a session that its user brought, what its user has set stays.
+    """
+    settings = {key: value for one in stores for key, value in hadoop_settings(one).items()}
+    if not has_jvm(spark):
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        return
+    if any(access.kind == "s3" for access in stores) and not _can_load(spark, _S3A):
+        raise ConfigError(
+            "the Spark of this process was started without the jars for S3",
+            hint="run what needs S3 first, or in a process of its own",
+        )
+    configuration = spark._jsc.hadoopConfiguration()
+    for key, value in settings.items():
+        if not theirs or configuration.get(key) is None:
             configuration.set(key, value)
 
 
@@ -203,7 +261,7 @@ def _require_delta(spark: SparkSession) -> None:
         return
     raise ConfigError(
         "the running Spark session knows no Delta tables",
-        hint=f"start it with spark.jars.packages={CORE_JARS[0].coordinate} and "
+        hint=f"start it with --packages {CORE_JARS[0].coordinate} (spark.jars.packages) and "
         f"spark.sql.extensions={DELTA_EXTENSION}, or let Deltaworks start Spark",
     )
 
@@ -212,7 +270,7 @@ def _can_load(spark: SparkSession, name: str) -> bool:
     from py4j.protocol import Py4JJavaError
 
     jvm = _jvm_of(spark)
-    if jvm is None:  # pragma: no cover - only over Spark Connect
+    if jvm is None:
         return True
     thread = jvm.java.lang.Thread.currentThread()  # type: ignore[attr-defined]
     try:
@@ -259,7 +317,8 @@ def _launch_environment(
     }
     if settings.local:
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    elif environ.get("PYSPARK_PYTHON"):
+    else:
         # Workers on other machines may keep their Python elsewhere.
-        environment["PYSPARK_PYTHON"] = environ["PYSPARK_PYTHON"]
+        said = (settings.conf.get("spark.pyspark.python"), environ.get("PYSPARK_PYTHON"))
+        environment["PYSPARK_PYTHON"] = next(filter(None, said), sys.executable)
     return environment

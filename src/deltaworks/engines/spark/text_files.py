@@ -5,16 +5,20 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import io
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.files import shown_path
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.encodings import is_wide
 from deltaworks.engines.files import damaged_file, unreadable_file
+from deltaworks.engines.locations import open_bytes
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.batch import Bounds
 
@@ -27,8 +31,7 @@ _MOST_LINES = 5_000_000
 _CHUNK_BYTES = 1 << 20
 _EVERY_BYTE = ("iso-8859-1",)
 """Encodings in which all bytes are text."""
-_BYTES: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-_OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".bz2": bz2.open}
+_UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +39,16 @@ class TextFiles(ABC):
     """How text files are written: what is a record, and what its values are."""
 
     encoding: str
+    stores: Stores = NO_STORES
 
     def lines(self, path: str) -> Iterator[tuple[int, str]]:
         """The lines of a file, numbered; none where only Spark can unpack it."""
         if only_spark_reads(path):
             return
         try:
-            with _opened(path, self.encoding, errors="replace") as handle:
-                for number, line in enumerate(handle, start=1):
+            with unpacked(path, self.stores) as raw:
+                text = io.TextIOWrapper(raw, self.encoding, errors="replace", newline="")
+                for number, line in enumerate(text, start=1):
                     if number > _MOST_LINES:
                         return
                     yield number, line.rstrip("\r\n").removeprefix("\ufeff" if number == 1 else "")
@@ -78,24 +83,29 @@ def only_spark_reads(path: str) -> bool:
     return path.lower().endswith((".zst", ".lz4", ".snappy", ".deflate"))
 
 
-def _opened(path: str, encoding: str, *, errors: str) -> IO[str]:
-    opener: Callable[..., IO[str]] = _OPENERS.get(Path(path).suffix.lower(), open)
-    return opener(path, "rt", encoding=encoding, errors=errors, newline="")
+@contextmanager
+def unpacked(path: str, stores: Stores) -> Iterator[Any]:
+    """The bytes of a file that may be packed."""
+    unpack = _UNPACK.get(Path(path).suffix.lower(), nullcontext)
+    with open_bytes(path, stores) as handle, unpack(handle) as plain:
+        yield plain
 
 
-def refuse_other_text(bounds: Bounds, encoding: str) -> None:
+def refuse_other_text(bounds: Bounds, encoding: str, stores: Stores = NO_STORES) -> None:
     """Every file is text of the encoding; Spark would put another character for what is not."""
     if encoding.lower() in _EVERY_BYTE:
         return
     for stamp in bounds.files:
-        if not only_spark_reads(stamp.path) and (line := _other_text(stamp.path, encoding)):
-            raise not_text(f"{shown_path(Path(stamp.path))}:{line}", encoding)
+        if not only_spark_reads(stamp.path) and (line := _other_text(stamp.path, encoding, stores)):
+            raise not_text(f"{shown_path(stamp.path)}:{line}", encoding)
 
 
-def find_other_text(error: DeltaworksError, bounds: Bounds, encoding: str) -> DeltaworksError:
+def find_other_text(
+    error: DeltaworksError, bounds: Bounds, encoding: str, stores: Stores = NO_STORES
+) -> DeltaworksError:
     """The error for bytes that are not text of an encoding, with the file and line of them."""
     try:
-        refuse_other_text(bounds, encoding)
+        refuse_other_text(bounds, encoding, stores)
     except InputError as found:
         return found
     return error
@@ -109,13 +119,12 @@ def not_text(place: str, encoding: str) -> InputError:
     )
 
 
-def _other_text(path: str, encoding: str) -> int:
+def _other_text(path: str, encoding: str, stores: Stores) -> int:
     """The first line with bytes that are not text; 0 when there is none."""
-    opener = _BYTES.get(Path(path).suffix.lower(), open)
     decoder, line = codecs.getincrementaldecoder(encoding)("strict"), 1
     holds_ascii = not is_wide(encoding)
     try:
-        with opener(path, "rb") as handle:
+        with unpacked(path, stores) as handle:
             while chunk := handle.read(_CHUNK_BYTES):
                 if holds_ascii and chunk.isascii() and not decoder.getstate()[0]:
                     line += chunk.count(b"\n")  # which most of a file is, and is seen at a glance
@@ -145,7 +154,7 @@ def record_error(
 
 def fault_at(files: TextFiles, path: str, line: int, *, raw: str, fault: str) -> InputError:
     """The error for a text at a line, or for a whole file."""
-    place = f"{shown_path(Path(path))}:{line}" if line else shown_path(Path(path))
+    place = f"{shown_path(path)}:{line}" if line else shown_path(path)
     return InputError(f"{place}: {fault}", hint=files.remedy(raw))
 
 
@@ -160,7 +169,7 @@ def find_value(
             for name, cell in files.values(text, columns).items():
                 if cell == value and (not suspects or name.lower() in suspects):
                     kind = error.context.get("type", "of its type")
-                    place = f"{shown_path(Path(stamp.path))}:{number}"
+                    place = f"{shown_path(stamp.path)}:{number}"
                     message = f'{place}: column "{name}": "{value}" is not {kind}'
                     return InputError(message, hint=error.hint)
     return error

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from deltaworks.engines.spark.connection import let_go, sibling
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -26,7 +28,11 @@ def shared_view(frame: DataFrame) -> Iterator[str]:
 def aside(frame: DataFrame) -> Iterator[DataFrame]:
     """The same rows in another session: a look at a few of them there ends no row count here."""
     with shared_view(frame) as view:
-        yield frame.sparkSession.newSession().table(view)
+        other = sibling(frame.sparkSession)
+        try:
+            yield other.table(view)
+        finally:
+            let_go(other)
 
 
 def is_empty(frame: DataFrame) -> bool:

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.expression import without_target
 from deltaworks.engines.clearance import require_free
+from deltaworks.engines.commit_protocol import require_committer
 from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.audit import unmarked, written_too
@@ -52,12 +54,20 @@ UNMATCHED_DELETES = "delete_condition without a match"
 class TableWriter:
     """Writes one batch to one table."""
 
-    def __init__(self, spark: SparkSession, location: str, *, layout: Layout, stamp: Stamp) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        location: str,
+        *,
+        layout: Layout,
+        stamp: Stamp,
+        stores: Stores = NO_STORES,
+    ) -> None:
         self.spark = spark
         self.location = location
         self.layout = layout
         self.stamp = stamp
-        self.log = DeltaRsEngine()
+        self.log = DeltaRsEngine(stores)
 
     def append(self, frame: DataFrame, write: Append) -> CommitInfo:
         """Add the rows."""
@@ -182,6 +192,7 @@ class TableWriter:
     def _standing(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
         """The table as it stands; what it is asked to become is looked at, not yet done."""
         check_layout(frame, self.layout)
+        require_committer(self.location, "spark", self.log.stores)
         table = self.log.info(self.location)
         if table is not None:
             refuse_other_partitions(table, self.layout, may_change=may_repartition)
@@ -193,7 +204,7 @@ class TableWriter:
 
     def _create(self, frame: DataFrame, *, holds_rows: bool = False) -> CommitInfo:
         """Make the table with its first rows in one commit."""
-        require_free(self.location)
+        require_free(self.location, self.log.stores)
         if not holds_rows and is_empty(frame):
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
         writer = self._writer(frame).mode("error").options(**first_properties(self.layout))

@@ -1,0 +1,219 @@
+"""What is asked of a database before Spark starts: bounds, mistakes, and what a file may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltaworks.errors import (
+    ConfigError,
+    InputError,
+    SpecError,
+    TableNotFound,
+    Unreachable,
+)
+from deltaworks.model.batch import UNBOUNDED, WATERMARK
+from tests.services.databases import Database
+from tests.services.ports import free_port
+from tests.services.postgres_server import PASSWORD, PostgresServer
+
+
+def moments(database: Database, name: str, *rows: tuple[int, str | None]) -> None:
+    """A table of numbers and moments."""
+    database.sql(
+        f"DROP TABLE IF EXISTS {name}",
+        f"CREATE TABLE {name} (id int PRIMARY KEY, changed timestamp NULL)",
+    )
+    add(database, name, *rows)
+
+
+def add(database: Database, name: str, *rows: tuple[int, str | None]) -> None:
+    for number, moment in rows:
+        value = "NULL" if moment is None else f"'{moment}'"
+        database.sql(f"INSERT INTO {name} VALUES ({number}, {value})")
+
+
+def test_a_table_without_a_watermark_is_not_bounded(database: Database, tmp_path: Path) -> None:
+    moments(database, "plain_t", (1, "2026-01-01 00:00:00"))
+    source = database.made("source", table="plain_t")
+    bounds = source.bounds(database.site(tmp_path), None)
+    assert bounds.kind == UNBOUNDED
+    assert "cannot be asked" in source.still_there(database.site(tmp_path), bounds)
+    assert source.changed_while_read(database.site(tmp_path), bounds) == ""
+
+
+def test_an_increment_holds_only_what_is_new(database: Database, tmp_path: Path) -> None:
+    moments(database, "inc_t", (1, "2026-01-01 00:00:00"), (2, "2026-01-02 00:00:00"))
+    site = database.site(tmp_path)
+    source = database.made("source", table="inc_t", incremental=True, watermark="changed")
+    first = source.bounds(site, None)
+    assert (first.kind, first.position["rows"]) == (WATERMARK, 2)
+    nothing = source.bounds(site, first)
+    assert nothing.nothing
+    assert nothing.position["until"] == first.position["until"]
+    add(database, "inc_t", (3, "2026-01-03 00:00:00.250000"))
+    second = source.bounds(site, nothing)
+    assert (second.position["since"], second.position["rows"]) == (first.position["until"], 1)
+    assert not second.nothing
+
+
+def test_bounds_say_when_their_rows_are_others_now(database: Database, tmp_path: Path) -> None:
+    moments(database, "held_t", (1, "2026-01-01 00:00:00"), (2, "2026-01-02 00:00:00"))
+    site = database.site(tmp_path)
+    source = database.made("source", table="held_t", incremental=True, watermark="changed")
+    bounds = source.bounds(site, None)
+    assert source.still_there(site, bounds) == ""
+    database.sql("DELETE FROM held_t WHERE id = 1")
+    assert "2 rows were to be read" in source.still_there(site, bounds)
+    other = database.made("source", table="held_t", incremental=True, watermark="id")
+    assert other.still_there(site, bounds) == "the source has changed"
+    database.sql("DROP TABLE held_t")
+    assert "held_t" in source.still_there(site, bounds)
+
+
+def test_late_rows_are_read_within_the_overlap(database: Database, tmp_path: Path) -> None:
+    moments(database, "late_t", (1, "2026-01-01 00:00:00"), (2, "2026-01-01 01:00:00"))
+    site = database.site(tmp_path)
+    given = {"table": "late_t", "incremental": True, "watermark": "changed", "overlap": "30m"}
+    source = database.made("source", **given)
+    first = source.bounds(site, None)
+    add(database, "late_t", (3, "2026-01-01 00:45:00"))
+    assert source.bounds(site, first).position["rows"] == 2
+    with pytest.raises(SpecError, match="length of time"):
+        database.made("source", **{**given, "overlap": 5}).bounds(site, first)
+    by_number = {"table": "late_t", "incremental": True, "watermark": "id", "overlap": 1}
+    numbers = database.made("source", **by_number)
+    assert numbers.bounds(site, numbers.bounds(site, None)).position["rows"] == 1
+
+
+def test_rows_without_a_watermark_are_told_not_missed(database: Database, tmp_path: Path) -> None:
+    moments(database, "null_t", (1, "2026-01-01 00:00:00"), (2, None))
+    given = {"table": "null_t", "incremental": True, "watermark": "changed"}
+    with pytest.raises(InputError, match='1 rows have no "changed"'):
+        database.made("source", **given).bounds(database.site(tmp_path), None)
+    left_out = database.made("source", **given, where="changed IS NOT NULL")
+    assert left_out.bounds(database.site(tmp_path), None).position["rows"] == 1
+
+
+def test_increments_can_start_at_a_point(database: Database, tmp_path: Path) -> None:
+    moments(database, "point_t", (1, "2026-01-01 00:00:00"), (2, "2026-01-02 00:00:00"))
+    site = database.site(tmp_path)
+    source = database.made("source", table="point_t", incremental=True, watermark="changed")
+    start = source.start_at(site, "2026-01-01 12:00:00")
+    assert source.bounds(site, start).position["rows"] == 1
+
+
+def test_an_empty_table_has_no_rows_yet(database: Database, tmp_path: Path) -> None:
+    moments(database, "empty_t")
+    source = database.made("source", table="empty_t", incremental=True, watermark="changed")
+    bounds = source.bounds(database.site(tmp_path), None)
+    assert bounds.nothing
+    assert bounds.summary() == "no rows yet"
+
+
+def test_a_wrong_password_is_told_without_it(database: Database, tmp_path: Path) -> None:
+    site = database.site(tmp_path, password="not-the-one-9")  # noqa: S106 - it opens nothing
+    with pytest.raises(ConfigError) as caught:
+        database.made("source", table="t").bounds(site, None)
+    assert "credential" in caught.value.hint
+    assert "not-the-one-9" not in str(caught.value)
+
+
+def test_a_database_that_is_not_there_is_told(database: Database, tmp_path: Path) -> None:
+    source = database.made("source", table="t", database="nowhere")
+    with pytest.raises(ConfigError, match="nowhere"):
+        source.bounds(database.site(tmp_path), None)
+
+
+def test_a_server_that_does_not_answer_is_told(database: Database, tmp_path: Path) -> None:
+    source = database.made("source", table="t", port=free_port())
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
+        source.bounds(database.site(tmp_path), None)
+
+
+def test_a_table_that_is_not_there_is_told_with_the_right_one(
+    database: Database, tmp_path: Path
+) -> None:
+    moments(database, "customers")
+    with pytest.raises(TableNotFound, match="custmers") as caught:
+        database.made("source", table="custmers").bounds(database.site(tmp_path), None)
+    assert "customers" in caught.value.hint
+
+
+@pytest.mark.parametrize("field", ["columns", "watermark", "partition_column"])
+def test_a_column_that_is_not_there_is_told(database: Database, tmp_path: Path, field: str) -> None:
+    moments(database, "columns_t")
+    more = {"incremental": True} if field == "watermark" else {}
+    source = database.made("source", table="columns_t", **{field: "chnged"}, **more)
+    with pytest.raises(SpecError, match="chnged") as caught:
+        source.bounds(database.site(tmp_path), None)
+    assert "changed" in caught.value.hint
+
+
+def test_a_query_that_is_wrong_is_told(database: Database, tmp_path: Path) -> None:
+    for query in ("SELECT nothing FROM", "SELECT missing FROM (SELECT 1 AS a) x"):
+        with pytest.raises(SpecError):
+            database.made("source", query=query).bounds(database.site(tmp_path), None)
+
+
+def test_a_query_may_end_in_a_semicolon(database: Database, tmp_path: Path) -> None:
+    source = database.made("source", query="SELECT 1 AS a; ")
+    assert source.bounds(database.site(tmp_path), None).kind == UNBOUNDED
+
+
+def test_a_query_cannot_write(postgres: PostgresServer, tmp_path: Path) -> None:
+    database = Database("postgres", postgres)
+    moments(database, "victim_t", (1, "2026-01-01 00:00:00"))
+    database.sql(
+        "CREATE OR REPLACE FUNCTION destroy() RETURNS int LANGUAGE sql AS "
+        "'DELETE FROM victim_t RETURNING id'"
+    )
+    source = database.made(
+        "source", query="SELECT destroy() AS id", incremental=True, watermark="id"
+    )
+    with pytest.raises(SpecError, match="read-only"):
+        source.bounds(database.site(tmp_path), None)
+    assert database.sql("SELECT count(*) FROM victim_t") == [(1,)]
+
+
+def test_only_harmless_options_reach_the_driver(database: Database, tmp_path: Path) -> None:
+    for name in ("allowLoadLocalInfile", "autoDeserialize", "socketFactory", "permitMysqlScheme"):
+        source = database.made("source", table="t", options={name: "true"})
+        assert name in source.problems()[0]
+        with pytest.raises(ConfigError, match=name):
+            source.address(database.site(tmp_path))
+        with pytest.raises(ConfigError, match=name):
+            database.made("source", table="t").address(
+                database.site(tmp_path, options={name: "true"})
+            )
+    fine = database.made("source", table="t", options={"socketTimeout": "30"})
+    told = fine.server.driver_options(fine.address(database.site(tmp_path)))
+    assert told["socketTimeout"] == "30"
+
+
+@pytest.mark.parametrize(
+    "host", ["db/../x", "db?user=root", "db&x=1", "db#", "db:5432", "a,b", "db;x", " "]
+)
+def test_a_host_cannot_carry_options(database: Database, tmp_path: Path, host: str) -> None:
+    source = database.made("source", table="t", host=host)
+    assert source.problems()
+    with pytest.raises(ConfigError):
+        source.address(database.site(tmp_path))
+
+
+def test_a_url_holds_no_secret_and_no_open_end(database: Database, tmp_path: Path) -> None:
+    source = database.made("source", table="t", host="::1", database="a?b&c=d/e")
+    url = source.server.url(source.address(database.site(tmp_path)))
+    assert "[::1]" in url
+    assert url.partition("?permit")[0].endswith("/a%3Fb%26c%3Dd%2Fe")
+    assert PASSWORD not in url
+
+
+def test_names_are_quoted_as_the_server_wants_it(database: Database) -> None:
+    server = database.made("source", table="t").server
+    name = 'we"ird `name'
+    found = database.sql(f"SELECT 1 AS {server.quoted(name)}")
+    assert found == [(1,)]
+    text = "it's \\ fine"
+    assert database.sql(f"SELECT {server.literal(text)}") == [(text,)]

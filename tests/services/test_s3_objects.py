@@ -1,0 +1,283 @@
+"""Objects, locks and our own books on a real S3 server, without a JVM."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deltaworks.config.storage import Stores
+from deltaworks.engines import locations
+from deltaworks.engines.files import changed_file, file_bounds
+from deltaworks.engines.lock import lock_of, locked
+from deltaworks.engines.objects import lease
+from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.errors import GuardError, InputError, UnsupportedOperation
+from deltaworks.runtime.records import RunRecords
+from tests.services.lakes import QUICK, Lake
+from tests.services.proxy import proxy_before
+from tests.services.s3_server import (
+    ACCESS_KEY,
+    READER_KEY,
+    READER_SECRET,
+    SECRET_KEY,
+    WRITER_KEY,
+    WRITER_SECRET,
+    S3Server,
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, s3: S3Server) -> Lake:
+    return Lake(tmp_path, s3)
+
+
+@pytest.fixture
+def stores(lake: Lake) -> Stores:
+    return lake.open().config.stores
+
+
+def test_a_put_that_must_be_the_first_or_follow_what_was_read_loses_to_another(
+    lake: Lake, stores: Stores
+) -> None:
+    bucket, address = Bucket(lake.at("x"), stores), lake.at("x")
+    first = bucket.create(address, b"1")
+    assert first
+    assert bucket.create(address, b"2") is None
+    second = bucket.replace(address, b"3", tag=first)
+    assert second
+    assert bucket.replace(address, b"4", tag=first) is None
+    assert bucket.read(address) == (b"3", second)
+    bucket.delete([address, lake.at("gone")])
+    assert (bucket.read(address), bucket.look(address)) == (None, None)
+    assert bucket.replace(address, b"5", tag=second) is None
+    bucket.delete([])
+
+
+def test_an_object_is_read_like_a_file(lake: Lake, stores: Stores) -> None:
+    address = lake.put("long.txt", "0123456789" * 1000)
+    with locations.open_bytes(address, stores) as handle:
+        assert handle.read(3) == b"012"
+        assert handle.seek(-2, os.SEEK_END) == 9998
+        assert handle.read() == b"89"
+        assert handle.seek(1) == 1
+        assert handle.seek(2, os.SEEK_CUR) == 3
+    with pytest.raises(FileNotFoundError):
+        locations.open_bytes(lake.at("none"), stores)
+    assert locations.read_text(lake.at("none"), stores) is None
+    locations.write_text(lake.at("a/b.txt"), "hello", stores)
+    assert locations.read_text(lake.at("a/b.txt"), stores) == "hello"
+    assert locations.folders_in(lake.at("").rstrip("/"), stores) == ("a",)
+    locations.remove_folder(lake.at("a"), stores)
+    assert lake.names("a") == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("in", ["a.csv", "day=1/b.csv", "day=1/x/c.csv"]),
+        ("in/a.csv", ["a.csv"]),
+        ("in/*.csv", ["a.csv"]),
+        ("in/**/*.csv", ["a.csv", "day=1/b.csv", "day=1/x/c.csv"]),
+        ("in/day=*", ["day=1/b.csv", "day=1/x/c.csv"]),
+        ("i[n]/day=?/b.csv", ["day=1/b.csv"]),
+    ],
+)
+def test_files_are_found_as_in_a_folder_of_this_machine(
+    lake: Lake, stores: Stores, tmp_path: Path, pattern: str, found: list[str]
+) -> None:
+    for name in ("a.csv", "day=1/b.csv", "day=1/x/c.csv", "_d.csv", ".e.csv"):
+        lake.put(f"in/{name}", "id\n1\n")
+        lake.write(f"in/{name}", "id\n1\n")
+    start = len(lake.at("in/"))
+    bounds = file_bounds(lake.at(pattern), written=pattern, stores=stores)
+    assert [stamp.path[start:] for stamp in bounds.files] == found
+    here = file_bounds(f"{tmp_path}/{pattern}", written=pattern)
+    assert [stamp.path[len(f"{tmp_path}/in/") :] for stamp in here.files] == found
+
+
+def test_a_file_that_changed_or_went_is_noticed(lake: Lake, stores: Stores) -> None:
+    lake.put("in/a.csv", "id\n1\n")
+    bounds = file_bounds(lake.at("in"), written="in", stores=stores)
+    assert changed_file(bounds, stores) == ""
+    lake.put("in/a.csv", "id\n2\n")  # of the same size, and maybe within the same second
+    assert "has changed" in changed_file(bounds, stores)
+    Bucket(lake.at("in"), stores).delete([lake.at("in/a.csv")])
+    assert "is gone" in changed_file(bounds, stores)
+    with pytest.raises(InputError, match="there is no file at"):
+        file_bounds(lake.at("in"), written="in", stores=stores)
+    with pytest.raises(InputError, match="no file matches"):
+        file_bounds(lake.at("in/*.csv"), written="in/*.csv", stores=stores)
+    with pytest.raises(UnsupportedOperation, match="hdfs"):
+        file_bounds("hdfs://name/in", written="in", stores=stores)
+
+
+def hold(lake: Lake, stores: Stores, *, wait_seconds: float = 0) -> object:
+    place = lock_of(lake.at("wh/orders"))
+    return locked([place], wait_seconds=wait_seconds, notify=lambda _: None, stores=stores)
+
+
+def test_a_second_driver_is_refused_with_the_reason(lake: Lake, stores: Stores) -> None:
+    with hold(lake, stores) as locks:  # type: ignore[attr-defined]
+        locks.name_jvm(os.getpid(), 0.0)
+        locks.require()
+        with pytest.raises(GuardError, match="one driver at a time") as caught, hold(lake, stores):  # type: ignore[attr-defined]
+            pass
+        assert str(os.getpid()) in caught.value.message
+    with hold(lake, stores):  # type: ignore[attr-defined]
+        assert lake.names("wh") == [".orders.lock"]
+    assert lake.names("wh") == []
+
+
+def signed(lake: Lake, **owner: object) -> None:
+    """A lock that somebody holds."""
+    told = {
+        "host": socket.gethostname(),
+        "pid": 1,
+        "started": 0.0,
+        "jvm": None,
+        "beat": time.time(),
+    }
+    lake.put("wh/.orders.lock", json.dumps({**told, **owner}))
+
+
+def test_what_a_dead_driver_of_this_machine_held_is_free_at_once(
+    lake: Lake, stores: Stores
+) -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    signed(lake, pid=child.pid)
+    with hold(lake, stores):  # type: ignore[attr-defined]
+        pass
+
+
+def test_what_this_process_could_not_let_go_it_may_take_again(lake: Lake, stores: Stores) -> None:
+    signed(lake, pid=os.getpid(), started=psutil.Process().create_time(), token="older")  # noqa: S106 - no secret
+    with hold(lake, stores):  # type: ignore[attr-defined]
+        pass
+
+
+def test_a_driver_elsewhere_holds_its_lock_as_long_as_it_is_renewed(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signed(lake, host="elsewhere")
+    with pytest.raises(GuardError, match="on elsewhere"), hold(lake, stores, wait_seconds=0.6):  # type: ignore[attr-defined]
+        pass
+    monkeypatch.setattr(lease, "LEASE_SECONDS", 0.3)
+    with hold(lake, stores, wait_seconds=5):  # type: ignore[attr-defined]
+        pass
+    signed(lake, host="elsewhere", beat=time.time() - 100_000)
+    with hold(lake, stores):  # type: ignore[attr-defined]
+        pass
+
+
+def test_a_driver_that_was_overtaken_is_told_and_leaves_the_lock_alone(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_BEAT_SECONDS", 0.1)
+    with hold(lake, stores) as locks:  # type: ignore[attr-defined]
+        time.sleep(0.3)
+        locks.require()
+        signed(lake, host="elsewhere")
+        time.sleep(0.5)
+        with pytest.raises(GuardError, match="taken over"):
+            locks.require()
+    assert lake.names("wh") == [".orders.lock"]
+
+
+def test_books_that_several_make_at_once_are_one(lake: Lake, stores: Stores) -> None:
+    def record(n: int) -> None:
+        records = RunRecords(lake.at("books"), "shop", stores=stores)
+        records.started(f"run-{n}", "orders", datetime.now(UTC))
+
+    threads = [threading.Thread(target=record, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    runs = RunRecords(lake.at("books"), "shop", stores=stores).all()
+    assert sorted(run.run_id for run in runs) == [f"run-{n}" for n in range(4)]
+
+
+WRONG = {
+    "key": ({"secret_key": "wrong-canary-key"}, "the secret key is wrong"),
+    "who": ({"access_key": "nobody-knows-me"}, "the access key is not known there"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_key_is_told_as_such_and_never_shown(
+    lake: Lake, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed, said = WRONG[name]
+    keys = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY, "region": "us-east-1", **changed}
+    lake.keep("lake", **keys)
+    lake.pipeline(
+        "p", f'extract: {{type: csv, path: "{lake.at("in")}"}}\nload: {{type: delta, table: t}}'
+    )
+    for command in (["run", "p"], ["runs", "list"], ["table", "show", "t"]):
+        told = lake.cli(*command)
+        assert told.code == 4, told.stderr
+        assert said in told.stderr
+        shown = told.stderr + told.stdout + capsys.readouterr().err
+        assert not [value for value in keys.values() if value in shown and value != "us-east-1"]
+
+
+def test_a_bucket_that_is_not_there_and_a_store_that_is_not_there_are_two_errors(
+    lake: Lake,
+) -> None:
+    endpoint = f"endpoint: '{lake.server.endpoint}', path_style: true"
+    lake.bucket = "no-such-bucket"
+    lake.keep("lake", access_key=WRITER_KEY, secret_key=WRITER_SECRET, region="us-east-1")
+    lake.settle(f"{endpoint}, {QUICK}", warehouse="s3://no-such-bucket/wh")
+    lake.pipeline("p", "extract: {type: delta, table: a}\nload: {type: delta, table: t}")
+    told = lake.cli("run", "p")
+    assert (told.code, "the bucket does not exist" in told.stderr) == (4, True), told.stderr
+    lake.settle(f"endpoint: 'http://127.0.0.1:9', {QUICK}", warehouse="s3://no-such-bucket/wh")
+    told = lake.cli("run", "p")
+    assert told.code == 4
+    assert "nothing listens there" in told.stderr or "cannot be reached" in told.stderr
+
+
+def test_who_may_only_read_is_told_so_and_nothing_is_written(lake: Lake) -> None:
+    lake.put("in/a.csv", "id\n1\n")
+    lake.keep("lake", access_key=READER_KEY, secret_key=READER_SECRET, region="us-east-1")
+    lake.pipeline(
+        "p", f'extract: {{type: csv, path: "{lake.at("in")}"}}\nload: {{type: delta, table: t}}'
+    )
+    told = lake.cli("run", "p")
+    assert (told.code, "may not do that" in told.stderr) == (4, True), told.stderr
+    assert lake.names("wh") == []
+
+
+def test_a_store_that_never_answers_is_an_error_after_the_time_that_is_set(lake: Lake) -> None:
+    with proxy_before(lake.server.port) as proxy:
+        proxy.delay_seconds = 30
+        lake.settle(
+            f"endpoint: '{proxy.endpoint}', path_style: true, "
+            "delta_rs: {max_retries: '0', timeout: 500ms, retry_timeout: 1s}"
+        )
+        began = time.monotonic()
+        told = lake.cli("runs", "list")
+        assert told.code == 4, told.stderr
+        assert "does not answer in time" in told.stderr
+        assert time.monotonic() - began < 20
+
+
+def test_slow_answers_only_take_longer(lake: Lake, stores: Stores) -> None:
+    with proxy_before(lake.server.port) as proxy:
+        proxy.delay_seconds = 0.05
+        lake.settle(f"endpoint: '{proxy.endpoint}', path_style: true")
+        slow = lake.open().config.stores
+        records = RunRecords(lake.at("slow"), "shop", stores=slow)
+        records.started("run-1", "orders", datetime.now(UTC))
+    assert len(RunRecords(lake.at("slow"), "shop", stores=stores).all()) == 1
