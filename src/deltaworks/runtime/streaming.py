@@ -129,7 +129,7 @@ def _epochs(
         epoch = 1 if last is None else last + 1
         book.plan(epoch, group, now())
         for stamp in group:
-            for batch in files.batches(stamp.path, into=sink.arrow_schema):
+            for batch in files.batches(stamp.path, into=sink.schema):
                 sink.write(batch)
         yield sink.commit_epoch(epoch)
 

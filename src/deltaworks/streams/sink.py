@@ -84,7 +84,7 @@ class EpochSink(Generic[Stored]):
         return self._position.epoch
 
     @property
-    def arrow_schema(self) -> pa.Schema:
+    def schema(self) -> pa.Schema:
         """The columns of the table, as they are now."""
         return self._table.arrow_schema()
 
