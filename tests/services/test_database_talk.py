@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from deltaworks.errors import (
     ConfigError,
+    EngineError,
     InputError,
     SpecError,
     TableNotFound,
     Unreachable,
 )
-from deltaworks.model.batch import UNBOUNDED, WATERMARK
+from deltaworks.model.batch import UNBOUNDED, WATERMARK, Bounds
+from deltaworks.sources.jdbc import JdbcSource
 from tests.services.databases import Database
 from tests.services.ports import free_port
 from tests.services.postgres_server import PASSWORD, PostgresServer
@@ -217,3 +221,66 @@ def test_names_are_quoted_as_the_server_wants_it(database: Database) -> None:
     assert found == [(1,)]
     text = "it's \\ fine"
     assert database.sql(f"SELECT {server.literal(text)}") == [(text,)]
+
+
+def test_a_connection_needs_a_host_and_a_database(database: Database, tmp_path: Path) -> None:
+    site = database.site(tmp_path, host="", database="")
+    with pytest.raises(ConfigError, match='needs "host"'):
+        database.made("source", table="t").address(site)
+    with pytest.raises(ConfigError, match='needs "database"'):
+        database.made("source", table="t", host="127.0.0.1").address(site)
+
+
+def test_an_encryption_that_the_server_does_not_have_is_told(
+    database: Database, tmp_path: Path
+) -> None:
+    site = database.site(tmp_path)
+    with pytest.raises(Unreachable):
+        database.made("source", table="t", tls="require").bounds(site, None)
+    with pytest.raises(ConfigError, match=r"ca\.pem"):
+        database.made("source", table="t", tls="verify-full", tls_ca="ca.pem").bounds(site, None)
+    (tmp_path / "ca.pem").write_text("not a certificate")
+    with pytest.raises(Unreachable):
+        database.made("source", table="t", tls="verify-full", tls_ca="ca.pem").bounds(site, None)
+
+
+def test_a_problem_between_options_is_told(database: Database) -> None:
+    of_source: list[tuple[dict[str, Any], str]] = [
+        ({}, "either"),
+        ({"table": "t", "query": "SELECT 1"}, "either"),
+        ({"table": "t", "incremental": True}, "belong together"),
+        ({"table": "t", "overlap": "5m"}, "overlap"),
+    ]
+    for options, says in of_source:
+        assert any(says in problem for problem in database.made("source", **options).problems())
+    of_sink: list[tuple[dict[str, Any], str]] = [
+        ({"mode": "upsert"}, "merge_keys"),
+        ({"merge_keys": ["id"]}, "belongs to mode"),
+        ({"options": {"x": "y"}}, "not an option"),
+    ]
+    for options, says in of_sink:
+        assert any(says in p for p in database.made("sink", table="t", **options).problems())
+
+
+def test_a_probe_reads_one_row(database: Database, tmp_path: Path) -> None:
+    moments(database, "probed_t", (1, "2026-01-01 00:00:00"))
+    site = database.site(tmp_path)
+    assert database.made("source", table="probed_t").probe(site) == "2 columns, rows in them"
+    none = database.made("source", table="probed_t", where="id > 5")
+    assert none.probe(site) == "2 columns, no rows in them"
+    given = {"system": "oracle", "driver_jar": "x.jar", "credential": "shop", "table": "t"}
+    assert "answers" in JdbcSource.model_validate(given).probe(site)
+
+
+def test_a_failure_without_a_reason_is_explained_by_a_server_that_is_gone(
+    database: Database, tmp_path: Path
+) -> None:
+    site = database.site(tmp_path)
+    ctx: Any = SimpleNamespace(site=site)
+    source = database.made("source", table="t")
+    bounds = Bounds(kind=UNBOUNDED, identity="")
+    odd, known = EngineError("a task failed"), SpecError("a column is wrong")
+    assert source.explain_failure(ctx, bounds, known) is known
+    assert source.explain_failure(ctx, bounds, odd) is odd
+    gone = database.made("source", table="t", port=free_port())
+    assert isinstance(gone.explain_failure(ctx, bounds, odd), Unreachable)

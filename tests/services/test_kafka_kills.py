@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -92,16 +94,22 @@ def test_a_run_that_follows_reads_what_comes_until_it_is_stopped(
     reading = section("extract", kafka, topic, incremental=True, schema=COLUMNS)
     bench.pipeline("orders", f"{reading}load: {{type: delta, table: orders}}\n")
 
-    def produce() -> None:
-        for n in range(3):
-            time.sleep(2)
-            kafka.send(topic, [{"id": n, "name": "x"}])
+    def landed() -> int:
+        return 0 if bench.version("orders") is None else len(bench.rows("orders"))
 
-    producer = threading.Thread(target=produce)
-    producer.start()
-    stopped = bench.cli("run", "orders", "--follow", "0.5s", "--timeout", "16s", "--quiet")
-    producer.join()
-    assert stopped.code == 124, stopped.stderr
+    def send_one_by_one() -> None:
+        for n in range(3):
+            kafka.send(topic, [{"id": n, "name": "x"}])
+            deadline = time.monotonic() + 60
+            while landed() <= n and time.monotonic() < deadline:
+                time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sender = threading.Timer(1, send_one_by_one)
+    sender.start()
+    stopped = bench.cli("run", "orders", "--follow", "0.5s", "--timeout", "4m", "--quiet")
+    sender.join()
+    assert stopped.code == 130, stopped.stderr
     assert sorted(row["id"] for row in bench.rows("orders")) == [0, 1, 2]
     bench.cli("run", "orders")
     assert sorted(row["id"] for row in bench.rows("orders")) == [0, 1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
@@ -45,6 +46,9 @@ class DatabaseEnd(NeedsCredential):
                     f'a {self.plugin_type()} connection needs "{name}"',
                     hint=f'say "{name}" in the file or keep it in the credential',
                 )
+        ca = site.path(self.tls_ca) if self.tls_ca else ""
+        if ca and not Path(ca).is_file():
+            raise ConfigError(f'there is no file "{self.tls_ca}" with certificates')
         options = {**record.options, **self.options}
         require_allowed(options, server.allowed_options, server=server.title)
         return Address(
@@ -54,7 +58,7 @@ class DatabaseEnd(NeedsCredential):
             user=record.user,
             password=record.secret("password"),
             tls=self.tls,
-            tls_ca=site.path(self.tls_ca) if self.tls_ca else "",
+            tls_ca=ca,
             timeout_seconds=self.connect_timeout_seconds,
             options=options,
         )

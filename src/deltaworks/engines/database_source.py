@@ -21,7 +21,7 @@ from deltaworks.engines.databases.slices import (
     parts_for,
     value_slices,
 )
-from deltaworks.errors import DeltaworksError, InputError, SpecError, TableNotFound
+from deltaworks.errors import DeltaworksError, EngineError, InputError, SpecError, TableNotFound
 from deltaworks.model.batch import UNBOUNDED, WATERMARK, Bounds
 from deltaworks.suggest import did_you_mean
 
@@ -97,6 +97,13 @@ class DatabaseSource(DatabaseEnd, Source):
             last = since.position["until"] if since is not None and same else None
             return self._increment(talk, identity, _named(columns, self.watermark), last)
 
+    def probe(self, site: Site) -> str:
+        with self.server.open(self.address(site), read_only=True) as talk:
+            columns = self._columns(talk)
+            where = f" WHERE {self.where}" if self.where else ""
+            found = talk.rows(f"SELECT 1 FROM {self._relation()}{where} LIMIT 1")
+        return f"{len(columns)} columns, {'rows' if found else 'no rows'} in them"
+
     def start_at(self, site: Site, point: str) -> Bounds | None:
         position = {"until": point, "rows": None}
         return Bounds(
@@ -123,6 +130,18 @@ class DatabaseSource(DatabaseEnd, Source):
 
     def changed_while_read(self, site: Site, bounds: Bounds) -> str:
         return ""  # one snapshot was read; what was changed since has a higher watermark
+
+    def explain_failure(
+        self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
+    ) -> DeltaworksError:
+        """A task that failed need not say why: then the server is asked whether it is there."""
+        if type(error) is not EngineError:
+            return error
+        try:
+            with self.server.open(self.address(ctx.site), read_only=True):
+                return error
+        except DeltaworksError as problem:
+            return problem.at(error.file, error.line)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.jdbc import JdbcRead, read_rows

@@ -63,6 +63,7 @@ class Batches:
     def plan_new(self, new: NewBatch, state: LedgerState) -> LedgerState:
         """Write down what a batch will read and where it goes, then execute it."""
         entry = self._entry(new, state)
+        self._warn_unbounded(entry)
         state = self.ledger.planned(entry, state)
         detail = ", ".join(f"{name}: {b.summary()}" for name, b in entry.bounds.items())
         self.place.bus.tell(
@@ -71,6 +72,16 @@ class Batches:
             )
         )
         return self.execute(entry, state, frozenset())
+
+    def _warn_unbounded(self, entry: BatchEntry) -> None:
+        """Rows that nobody could recognise would be appended by every run."""
+        appends = any(load.plugin.adds_on_rerun() for load in self.plan.loads)
+        for name, bounds in entry.bounds.items():
+            if appends and not bounds.bounded and entry.batch_id is None:
+                self.warn(
+                    f'"{name}" is not bounded: each run appends what it gives then; '
+                    "with --batch-id a batch lands once"
+                )
 
     def _entry(self, new: NewBatch, state: LedgerState) -> BatchEntry:
         generation = state.next_generation if new.full_refresh else state.generation

@@ -41,7 +41,6 @@ from deltaworks.runtime.decide import (
 from deltaworks.runtime.halt import BY_USER
 from deltaworks.runtime.ledger import BatchEntry, LedgerState
 from deltaworks.runtime.quarantine import Choice
-from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.reentry import way_back
 from deltaworks.runtime.restore import settle_restores
 from deltaworks.runtime.trust import verify_sinks
@@ -107,8 +106,7 @@ class _Run:
         self.options = options
         self.run_name = new_run(plan.pipeline.name, place)
         self.name = plan.pipeline.name
-        project = place.config.project_id
-        self.records = RunRecords(place.config.warehouse, project, stores=place.config.stores)
+        self.records = place.records()
         self.ledger = place.ledger(self.name)
         self.quarantine = place.quarantine(self.name)
         self.results: list[BatchResult] = []

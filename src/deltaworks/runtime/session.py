@@ -57,8 +57,7 @@ class SparkStarter:
         """A session of its own for one run; a run's name keeps Spark's log."""
         from deltaworks.engines.spark.connection import sibling
 
-        logs = _log_folder(self._config)
-        files = self._fetched(connectors)
+        logs, files = _log_folder(self._config), self._fetched(connectors)
         spark = sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
         add_jars(spark, files)
         return spark

@@ -74,6 +74,15 @@ class JdbcSource(NeedsCredential, Source):
         url, what = self._url(site), self.table or self.query
         return Bounds(kind=UNBOUNDED, identity=f"jdbc {url} {what}")
 
+    def probe(self, site: Site) -> str:
+        from deltaworks.engines.reach import reach
+
+        record = self.connection(site)
+        port = self.port or record.port or SYSTEMS[self.system].port
+        self._url(site)
+        reach(self.host or record.host, port)
+        return "the server answers; only Spark can read rows by its driver"
+
     def still_there(self, site: Site, bounds: Bounds) -> str:
         return "what a table or query gave once cannot be asked of the database again"
 

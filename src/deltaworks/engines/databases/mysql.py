@@ -108,10 +108,11 @@ class MySql(Server):
         pymysql = self.driver("pymysql")
         try:
             yield
-        except pymysql.Error as error:
+        except (pymysql.Error, OSError) as error:  # certificates are opened before anything else
             code = error.args[0] if error.args and isinstance(error.args[0], int) else None
             said = str(error.args[-1]) if error.args else ""
-            kind = _TROUBLE.get(code, "") if code is not None else "connection"
+            otherwise = "connection" if connecting or code is None else ""
+            kind = _TROUBLE.get(code or 0, otherwise)
             raise database_error(kind, said, address, committing=committing) from error
 
     def prepare(self, talk: Conversation, *, read_only: bool) -> None:

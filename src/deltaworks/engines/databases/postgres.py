@@ -90,8 +90,8 @@ class Postgres(Server):
             yield
         except psycopg.Error as error:
             kind = _kind(error.sqlstate or "", str(error), connecting=connecting)
-            if isinstance(error, psycopg.OperationalError) and not error.sqlstate:
-                kind = "connection" if not connecting or kind == "" else kind
+            if not kind and isinstance(error, psycopg.OperationalError):
+                kind = "connection"
             said = error.diag.message_primary or str(error)
             raise database_error(kind, said, address, committing=committing) from error
 

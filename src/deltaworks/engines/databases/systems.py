@@ -34,7 +34,10 @@ SYSTEMS = {
     "postgresql": System(
         "jdbc:postgresql://{host}:{port}/{database}", 5432, "org.postgresql.Driver"
     ),
-    "mariadb": System("jdbc:mariadb://{host}:{port}/{database}", 3306, "org.mariadb.jdbc.Driver"),
+    # Behind its own scheme Spark would quote names as this server does not.
+    "mariadb": System(
+        "jdbc:mysql://{host}:{port}/{database}?permitMysqlScheme", 3306, "org.mariadb.jdbc.Driver"
+    ),
     "sqlserver": System(
         "jdbc:sqlserver://{host}:{port};databaseName={database}",
         1433,

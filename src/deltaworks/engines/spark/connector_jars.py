@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltaworks.engines.spark.connection import require_jvm
 from deltaworks.engines.spark.jars import missing_jars
 from deltaworks.engines.spark.versions import Jar
 
@@ -81,6 +82,12 @@ def connectors_missing(*, cache: Path) -> tuple[str, ...]:
 
 def add_jars(spark: SparkSession, files: Collection[Path]) -> None:
     """Let a Spark that runs already load classes from jars, its executors included."""
+    if files:
+        require_jvm(
+            spark,
+            "a connector's jar",
+            instead="start the server with the jar, or use a master that is not sc://",
+        )
     for file in files:
         place = str(file).replace("\\", "\\\\").replace("'", "\\'")
         spark.sql(f"ADD JAR '{place}'")
