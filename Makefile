@@ -36,6 +36,7 @@ format: setup  ## Let ruff fix and format the code
 	$(BIN)/python -m ruff format .
 
 test: lint  ## Lint, then all tests but the long proofs, then the coverage gate
+	-@$(BIN)/python -m tools.service_jars
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile \
 		--cov --cov-report=json --cov-report= $(FAST_TESTS) $(SPARK_TESTS)
 	$(BIN)/python tools/coverage_gate.py

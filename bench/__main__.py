@@ -89,6 +89,7 @@ def run_case(name: str, rounds: int) -> dict[str, Any]:
         for worker in workers.values():
             worker.stop()
     finally:
+        case.finish()
         shutil.rmtree(folder, ignore_errors=True)
     medians = {side: statistics.median(times) for side, times in seconds.items()}
     ratio = medians["ours"] / medians["plain"]

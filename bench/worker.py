@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +29,19 @@ def find_case(name: str) -> Case:
     return found[0]  # type: ignore[no-any-return]
 
 
-def plain_session() -> SparkSession:
+def plain_session(connectors: Collection[str]) -> SparkSession:
     """Spark as its documentation starts it, with the same jars and no setting of ours."""
     from pyspark.sql import SparkSession
 
+    from deltaworks.config.cache import cache_dir
     from deltaworks.doctor import fetch_jars
+    from deltaworks.engines.spark.connector_jars import connector_jars
+    from deltaworks.engines.spark.jars import jar_files
+    from deltaworks.engines.spark.versions import CORE_JARS
 
-    jars = fetch_jars(os.environ, notify=lambda _: None, everything=True)
+    fetched = fetch_jars(os.environ, notify=lambda _: None, everything=bool(connectors))
+    wanted = jar_files((*CORE_JARS, *connector_jars(connectors)), cache=cache_dir(os.environ))
+    jars = [path for path in fetched if path in wanted]
     return (
         SparkSession.builder.master("local[*]")
         .appName("plain")
@@ -60,7 +67,7 @@ def main() -> None:
         project = Project.open(folder / "project")
         spark = project.spark
     else:
-        spark = plain_session()
+        spark = plain_session(case.connectors)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         round_ = int(line)

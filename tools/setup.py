@@ -252,7 +252,7 @@ def jars_stamp() -> str:
 def fetch_jars() -> None:
     """Bring the jars into the user's cache, through the Ivy inside PySpark."""
     run(
-        "fetching jars (25 MB, once per user)",
+        "fetching jars (35 MB, once per user)",
         *(str(VENV_PYTHON), "-m", "deltaworks", "jars", "fetch", "--all"),
     )
 

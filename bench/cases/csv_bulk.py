@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.case import fingerprint
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -24,6 +26,7 @@ class CsvBulk:
     name = "csv_bulk"
     bar = "ours / plain <= 1.10"
     most_ratio = 1.10
+    connectors = ()
 
     def prepare(self, folder: Path) -> None:
         lines = ["order_id,customer_id,country,amount,status,updated_at,note\n"]
@@ -34,6 +37,9 @@ class CsvBulk:
                 f"{i},{i * 31 % 50_000},{country},{i % 9973 / 100},open,{moment},order number {i}\n"
             )
         (folder / "orders.csv").write_text("".join(lines), encoding="utf-8")
+
+    def finish(self) -> None:
+        return
 
     def ours(self, project: Project, folder: Path, round_: int) -> None:
         from deltaworks.pipeline.spec import Pipeline
@@ -57,8 +63,4 @@ class CsvBulk:
         orders.write.format("delta").mode("append").partitionBy("country").save(target)
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
-        from pyspark.sql import functions as F
-
-        frame = spark.read.format("delta").load(str(folder / f"{side}_{round_}"))
-        row = frame.agg(F.count(F.lit(1)), F.sum(F.hash(*frame.columns).cast("long"))).collect()[0]
-        return f"{row[0]} rows, hash {row[1]}"
+        return fingerprint(spark, folder / f"{side}_{round_}")

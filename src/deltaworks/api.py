@@ -24,21 +24,25 @@ from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanInspect
-from deltaworks.errors import ConfigError, Problem, SpecError
+from deltaworks.engines.locations import folders_in
+from deltaworks.engines.object_stores import table_options
+from deltaworks.errors import ConfigError, Problem
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name_problem
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
-    find_pipeline,
     in_order,
     is_pipeline_file,
     load_catalog,
     load_plan,
     name_in,
+    path_of,
     pipeline_files,
     pipeline_names,
+    plans_of,
     require_places,
+    required_files,
 )
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import native_form
@@ -155,12 +159,12 @@ class Project:
 
     def catalog(self, *targets: str) -> Catalog:
         """The plans of the named pipelines, or of all, with every problem in and between them."""
-        paths = [self._path(target) for target in targets] if targets else self._files()
+        paths = map(self.file, targets) if targets else required_files(self.config)
         return load_catalog(self.config, paths)
 
     def file(self, target: str) -> Path:
         """The file of a pipeline that is named by it or by its own name."""
-        return self._path(target)
+        return path_of(self.config, target)
 
     def convert(self, target: str) -> dict[str, Any]:
         """A pipeline file's native form, as plain values; variables stay as they are written."""
@@ -288,8 +292,6 @@ class Project:
 
     def quarantined(self) -> tuple[str, ...]:
         """The pipelines that have set rows aside, by name."""
-        from deltaworks.engines.locations import folders_in
-
         return quarantined_pipelines(folders_in(self.config.warehouse, self.config.stores))
 
     def replay(
@@ -326,11 +328,7 @@ class Project:
 
     def runs(self, pipeline: str = "") -> tuple[RunRecord, ...]:
         """Every recorded run, or those of one pipeline, newest first."""
-        from deltaworks.runtime.records import RunRecords
-
-        config = self.config
-        records = RunRecords(config.warehouse, config.project_id, stores=config.stores)
-        return records.all(pipeline)
+        return self._workplace().records().all(pipeline)
 
     def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
         """What checks found in the last runs that had any, newest last; no JVM is needed."""
@@ -342,7 +340,7 @@ class Project:
     def pipeline_name(self, target: str) -> str:
         """The name of a pipeline that the project has, or once ran; a file stands for its own."""
         if is_pipeline_file(target):
-            return name_in(self._path(target), self.config.root)
+            return name_in(self.file(target), self.config.root)
         names = pipeline_names(self.config)
         if target not in names:
             names = (*names, *(run.pipeline for run in self.runs()), *self.quarantined())
@@ -377,7 +375,6 @@ class Project:
 
         With a schema a table that is not there is made. A bucket is reached as `storage` says.
         """
-        from deltaworks.engines.object_stores import table_options
         from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 
         ref = self.table(table).ref
@@ -408,12 +405,10 @@ class Project:
 
     def epochs(self, table: str) -> tuple[EpochRecord, ...]:
         """Which version each epoch of a table's streams became, oldest first."""
-        from deltaworks.engines.object_stores import table_options
         from deltaworks.streams.epochs import table_epochs
 
         ref = self.table(table).ref
-        options = table_options(self.config.stores, ref.location)
-        return table_epochs(ref, storage_options=options)
+        return table_epochs(ref, storage_options=table_options(self.config.stores, ref.location))
 
     def restore(
         self,
@@ -450,46 +445,22 @@ class Project:
         own = self.config.names
         return replace(own, variables={**own.variables, **(variables or {})})
 
-    def _files(self) -> tuple[Path, ...]:
-        if found := self.pipelines():
-            return found
-        raise ConfigError(
-            f'no pipeline file matches "{self.config.pipelines}" in {self.config.root}',
-            hint="write one there, or start with `deltaworks init`",
-        )
-
-    def _path(self, target: str) -> Path:
-        if not is_pipeline_file(target):
-            return find_pipeline(self.config, target)
-        path = Path(target).expanduser()
-        inside = self.config.root / path
-        return inside if not path.exists() and inside.exists() else path.absolute()
-
     def _plan(self, target: str | Pipeline, variables: Variables | None) -> Plan:
         if isinstance(target, Pipeline):
             plan = build_plan(target)
         else:
-            plan = load_plan(self._path(target), self._names(variables), self.config.root)
+            plan = load_plan(self.file(target), self._names(variables), self.config.root)
         require_places(self.config, plan)
         return plan
 
-    def _plans(
-        self, targets: Sequence[str | Pipeline], variables: Variables | None
-    ) -> tuple[Plan, ...]:
+    def _plans(self, chosen: Sequence[str | Pipeline], given: Variables | None) -> tuple[Plan, ...]:
         """The plans of some pipelines, or of all; every file of the project must be right."""
-        built = [self._plan(target, None) for target in targets if isinstance(target, Pipeline)]
-        names = [target for target in targets if isinstance(target, str)]
+        built = [self._plan(target, None) for target in chosen if isinstance(target, Pipeline)]
+        names = [target for target in chosen if isinstance(target, str)]
         if built and not names:
             return tuple(built)
-        config = replace(self.config, names=self._names(variables))
-        catalog = load_catalog(config, self._files())
-        if catalog.problems:
-            raise SpecError("the project has problems", problems=catalog.problems)
-        known = {plan.pipeline.name: plan for plan in catalog.plans}
-        for name in names:
-            if name not in known:
-                raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
-        return (*(plan for name, plan in known.items() if not names or name in names), *built)
+        config = replace(self.config, names=self._names(given))
+        return (*plans_of(config, required_files(config), names), *built)
 
     def _workplace(self, plan: Plan | None = None) -> Workplace:
         """Where a plan is at work, its buckets opened as it says, or no plan in particular."""

@@ -33,6 +33,7 @@ PAGES = (
     "docs/credentials.md",
     "docs/storage.md",
     "docs/errors.md",
+    "docs/kafka.md",
     "docs/streams.md",
     "ARCHITECTURE.md",
 )

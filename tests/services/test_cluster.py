@@ -63,7 +63,7 @@ ROWS = FILES * ROWS_EACH
 def lake(tmp_path: Path, s3: S3Server, cluster: SparkCluster) -> Lake:
     """The orders job; nothing in it knows of the cluster but one profile."""
     desk = Lake(tmp_path, s3)
-    conf = {**cluster.conf, "spark.hadoop.harmless": "${env:CANARY}"}
+    conf = {**cluster.conf, "spark.hadoop.harmless": "${env:CANARY_TOKEN}"}
     engine = {"master": cluster.url, "conf": conf}
     profile = json.dumps({"warehouse": desk.at("wh"), "engine": engine})
     desk.write(
@@ -95,7 +95,7 @@ def started(lake: Lake, *arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "deltaworks", *arguments]
     return subprocess.Popen(
         [*command, "--project", str(lake.root), "--profile", "cluster"],
-        env={**os.environ, "CANARY": CANARY, "DELTAWORKS_CREDENTIAL__LAKE": json.dumps(KEYS)},
+        env={**os.environ, "CANARY_TOKEN": CANARY, "DELTAWORKS_CREDENTIAL__LAKE": json.dumps(KEYS)},
         cwd=lake.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,10 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from deltaworks.config.storage import Stores
 from deltaworks.engines import locations
+from deltaworks.engines.clearance import claim, require_free
 from deltaworks.engines.files import changed_file, file_bounds
 from deltaworks.engines.lock import lock_of, locked
 from deltaworks.engines.objects import lease
@@ -119,6 +122,22 @@ def test_a_file_that_changed_or_went_is_noticed(lake: Lake, stores: Stores) -> N
         file_bounds(lake.at("in/*.csv"), written="in/*.csv", stores=stores)
     with pytest.raises(UnsupportedOperation, match="hdfs"):
         file_bounds("hdfs://name/in", written="in", stores=stores)
+
+
+def test_a_place_that_a_run_had_begun_to_fill_is_free_and_one_of_others_is_not(
+    lake: Lake, stores: Stores
+) -> None:
+    require_free(lake.at("wh/t"), stores)
+    claim(lake.at("wh/t"), stores)
+    lake.put("wh/t/part-0.parquet", "left")
+    require_free(lake.at("wh/t"), stores)
+    write_deltalake(lake.at("wh/t"), pa.table({"id": [1]}), storage_options=lake.options())
+    assert lake.rows("t") == [{"id": 1}]
+    with pytest.raises(GuardError, match="would lie around"):
+        require_free(lake.at("wh"), stores)
+    lake.put("theirs/x.csv", "id")
+    with pytest.raises(InputError, match="is not a Delta table"):
+        require_free(lake.at("theirs"), stores)
 
 
 def hold(lake: Lake, stores: Stores, *, wait_seconds: float = 0) -> object:

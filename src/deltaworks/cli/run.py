@@ -56,7 +56,9 @@ def run(
     start: Annotated[
         str,
         typer.Option(
-            "--from", metavar="POINT", help="Read increments from this version or moment on."
+            "--from",
+            metavar="POINT",
+            help="Read increments from this version or moment on; for Kafka also `earliest`.",
         ),
     ] = "",
     new_sinks: Annotated[
@@ -70,6 +72,12 @@ def run(
     timeout: Annotated[
         str,
         typer.Option("--timeout", metavar="TIME", help="Stop a run after 90s, 30m or 2h."),
+    ] = "",
+    follow: Annotated[
+        str,
+        typer.Option(
+            "--follow", metavar="TIME", help="Go on with what is new, looked for every 10s, say."
+        ),
     ] = "",
     project: ProjectOption = ".",
     profile: ProfileOption = "",
@@ -87,13 +95,16 @@ def run(
             )
         if parallel > 1 and not many:
             raise ConfigError("--parallel needs several pipelines", hint="add --all or --select")
+        if follow and many:
+            raise ConfigError("--follow is for one pipeline", hint="start one process for each")
         options: dict[str, Any] = {
             "batch_id": batch_id,
             "again": again,
             "full_refresh": full_refresh,
             "start": start,
             "new_sinks": new_sinks,
-            "timeout": _timeout(timeout),
+            "timeout": _length("--timeout", timeout),
+            "follow": _length("--follow", follow),
         }
         with Progress(quiet=quiet) as progress:
 
@@ -114,11 +125,11 @@ def run(
         _end(results)
 
 
-def _timeout(text: str) -> timedelta | None:
+def _length(option: str, text: str) -> timedelta | None:
     try:
         return parse_duration(text) if text else None
     except ValueError as problem:
-        raise ConfigError(f"--timeout: {problem}") from None
+        raise ConfigError(f"{option}: {problem}") from None
 
 
 def _end(results: Sequence[RunResult]) -> None:

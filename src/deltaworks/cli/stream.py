@@ -40,7 +40,7 @@ def run(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Stream the new files of a pipeline into its table, without a JVM."""
+    """Stream the new files of a pipeline, or messages of Kafka, into its table, without a JVM."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile, variables=parse_variables(var))
         result = opened.stream_files(target, writer_id=writer_id, files_per_epoch=files_per_epoch)

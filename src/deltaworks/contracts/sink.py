@@ -34,6 +34,9 @@ class Sink(Plugin):
     kind: ClassVar[str] = "sink"
     keeps: ClassVar[bool] = True
     """Whether rows stay there; a sink without memory is never asked whether a batch is in."""
+    remembers: ClassVar[bool] = True
+    """Whether it can tell which batches it holds; one that cannot gets a batch again that was
+    cut off before it was done."""
 
     name: str = ""
     """What the ledger calls this sink; its table or type when left out."""

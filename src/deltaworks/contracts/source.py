@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
@@ -11,6 +12,7 @@ from deltaworks.errors import DeltaworksError, UnsupportedOperation
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -88,3 +90,22 @@ class Source(Plugin):
     ) -> DeltaworksError:
         """The same error, with the file, line and value at fault where they can be found."""
         return error
+
+
+@runtime_checkable
+class CanStream(Protocol):
+    """A source that can be read without an engine, a range at a time."""
+
+    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+        """What there is to read now; `since` is what was read last."""
+        ...
+
+    def why_not_streamed(self) -> str:
+        """Which of its options only an engine can do; empty for none."""
+        ...
+
+    def arrow_batches(
+        self, site: Site, bounds: Bounds, columns: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows within the bounds, as rows of these columns."""
+        ...

@@ -24,6 +24,16 @@ def require_free(location: str, stores: Stores = NO_STORES) -> None:
         raise _occupied(location)
 
 
+def claim(location: str, stores: Stores) -> None:
+    """Leave a mark where a table is about to be made.
+
+    A bucket has no empty folders. Without the mark, what a run that died left behind would look
+    like files of somebody else; readers of Delta's log pass over it.
+    """
+    if is_url(location):
+        Bucket(location, stores).put(f"{location}/{_LOG}/_begun", b"")
+
+
 def _require_free_objects(location: str, stores: Stores) -> None:
     below = [one.address for one in Bucket(location, stores).listed(location)]
     logs = {address.partition(f"/{_LOG}")[0] for address in below if f"/{_LOG}" in address}

@@ -144,13 +144,14 @@ class DatabaseSource(DatabaseEnd, Source):
             return problem.at(error.file, error.line)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        from deltaworks.engines.spark.connection import parallelism
         from deltaworks.engines.spark.jdbc import JdbcRead, read_rows
 
         address, server = self.address(ctx.site), self.server
         talk = ctx.until_end.enter_context(server.open(address, read_only=True))
         columns = self._columns(talk)
         condition = self._condition(bounds, columns)
-        cores = ctx.spark.sparkContext.defaultParallelism
+        cores = parallelism(ctx.spark)
         slices = self._slices(talk, bounds, condition, cores)
         snapshot = server.snapshot(talk) if self.consistent else ""
         if not snapshot:

@@ -9,6 +9,7 @@ from typing import Any
 FILES = "files"
 VERSION = "version"
 VERSIONS = "versions"
+OFFSETS = "offsets"
 WATERMARK = "watermark"
 UNBOUNDED = "unbounded"
 
@@ -48,6 +49,8 @@ class Bounds:
         """Whether there is nothing to read: no file, no row, or no version since the last one."""
         if self.kind == FILES:
             return not self.files
+        if self.kind == OFFSETS:
+            return bool(self.position["start"] == self.position["end"])
         if self.kind == WATERMARK:
             return self.position.get("rows") == 0
         since = self.position.get("since_version")
@@ -63,15 +66,28 @@ class Bounds:
         """Bytes to read, as far as they are known before reading."""
         return sum(stamp.size_bytes for stamp in self.files)
 
+    @property
+    def waiting(self) -> int:
+        """How much more there was to read, which was left to later batches."""
+        return int(self.position.get("waiting", 0))
+
+    @property
+    def messages(self) -> int:
+        """How many offsets lie within the bounds, which may be more than there are messages."""
+        start = self.position["start"] if self.kind == OFFSETS else {}
+        return sum(self.position["end"][part] - offset for part, offset in start.items())
+
     def from_the_start(self) -> Bounds:
         """All that was read up to here, but for what was undone."""
         undone = set(self.position.get("undone", ()))
         counted = ("since", "rows") if self.kind == WATERMARK else ()
-        apart = ("since_version", "undone", "changed", *counted)
+        apart = ("since_version", "undone", "changed", "waiting", *counted)
+        first = {"start": self.position["first"]} if self.kind == OFFSETS else {}
+        kept = {key: value for key, value in self.position.items() if key not in apart}
         return replace(
             self,
             files=tuple(stamp for stamp in self.files if stamp.path not in undone),
-            position={key: value for key, value in self.position.items() if key not in apart},
+            position={**kept, **first},
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -107,6 +123,11 @@ class Bounds:
         if self.kind == VERSIONS:
             tables = self.position["tables"].items()
             return ", ".join(f"{name} at version {at['version']}" for name, at in tables)
+        if self.kind == OFFSETS:
+            more = f", {self.waiting:,} more are waiting" if self.waiting else ""
+            count = len(self.position["start"])
+            parts = f"{count} partition{'' if count == 1 else 's'}"
+            return f"{self.messages:,} offsets of {parts}{more}"
         return "not bounded"
 
     def _increment(self) -> str:

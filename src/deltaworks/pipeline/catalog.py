@@ -41,6 +41,25 @@ def pipeline_files(config: ProjectConfig) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def required_files(config: ProjectConfig) -> tuple[Path, ...]:
+    """The files that are pipelines, of which there must be one."""
+    if found := pipeline_files(config):
+        return found
+    raise ConfigError(
+        f'no pipeline file matches "{config.pipelines}" in {config.root}',
+        hint="write one there, or start with `deltaworks init`",
+    )
+
+
+def path_of(config: ProjectConfig, target: str) -> Path:
+    """The file of a pipeline that is named by it or by its own name."""
+    if not is_pipeline_file(target):
+        return find_pipeline(config, target)
+    path = Path(target).expanduser()
+    inside = config.root / path
+    return inside if not path.exists() and inside.exists() else path.absolute()
+
+
 def globs(text: str) -> tuple[str, ...]:
     """`*.{yaml,json}` as `*.yaml` and `*.json`: a path's own glob knows no braces."""
     match = _BRACES.search(text)
@@ -88,6 +107,20 @@ def pipeline_names(config: ProjectConfig) -> tuple[str, ...]:
         except DeltaworksError:
             continue  # what is wrong with it is told when it is validated or run
     return tuple(filter(None, found))
+
+
+def plans_of(
+    config: ProjectConfig, paths: Sequence[Path], names: Sequence[str]
+) -> tuple[Plan, ...]:
+    """The plans of the named pipelines, or of all; every file must be right."""
+    catalog = load_catalog(config, paths)
+    if catalog.problems:
+        raise SpecError("the project has problems", problems=catalog.problems)
+    known = {plan.pipeline.name: plan for plan in catalog.plans}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
+    return tuple(plan for name, plan in known.items() if not names or name in names)
 
 
 def name_in(path: Path, root: Path) -> str:

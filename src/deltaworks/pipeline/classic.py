@@ -135,6 +135,7 @@ class _Translator:
         sink = self._end("sink")
         if source is not None:
             self._incremental(source)
+            self._messages(source, None if steps else sink)
             value["extract"] = source.native()
         if steps:
             value["transform"] = steps
@@ -336,6 +337,23 @@ class _Translator:
         if source.type_name == "delta" and given and "incremental" not in source.fields:
             where = self.places["extract", given[0]]
             self._put(source, ("incremental",), value=True, where=where)
+
+    def _messages(self, source: _Piece, sink: _Piece | None) -> None:
+        """Messages are read on from the last batch, with the types of the table they go to."""
+        if source.type_name != "kafka":
+            return
+        where = ("extract",)
+        source.fields.setdefault("incremental", True)
+        self.places.setdefault(("extract", "incremental"), where)
+        told = ("schema", "schema_of", "avro_schema")
+        plain = source.fields.get("format", "json") == "json"
+        if sink is None or sink.type_name != "delta" or not plain:
+            return
+        path = str(sink.fields.get("path", ""))
+        table = sink.fields.get("table") or (path if "/" in path or not path else f"./{path}")
+        if table and not any(name in source.fields for name in told):
+            source.fields["schema_of"] = table
+            self.places.setdefault(("extract", "schema_of"), where)
 
     def _mode(self, sink: _Piece) -> None:
         given = self.given.get("writeMode")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -48,6 +49,13 @@ class Halt:
         """Raise if the run is to stop."""
         if self._why is not None:
             raise self._why(self._place)
+
+    def pause(self, length: timedelta) -> None:
+        """Wait; raises if the run is to stop meanwhile."""
+        end = time.monotonic() + length.total_seconds()
+        while (left := end - time.monotonic()) > 0:
+            self.obey()
+            time.sleep(min(left, _AGAIN_S))
 
     def enter(self, stage: Stage) -> None:
         """A stage begins, unless the run is to stop."""

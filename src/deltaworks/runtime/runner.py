@@ -9,6 +9,7 @@ from typing import Literal, TypedDict
 
 from deltaworks.engines.lock import LockSet, lock_of, locked, pipeline_lock
 from deltaworks.errors import (
+    ConfigError,
     DeltaworksError,
     GuardError,
     Interrupted,
@@ -40,7 +41,6 @@ from deltaworks.runtime.decide import (
 from deltaworks.runtime.halt import BY_USER
 from deltaworks.runtime.ledger import BatchEntry, LedgerState
 from deltaworks.runtime.quarantine import Choice
-from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.reentry import way_back
 from deltaworks.runtime.restore import settle_restores
 from deltaworks.runtime.trust import verify_sinks
@@ -48,6 +48,8 @@ from deltaworks.runtime.undo import settle_undos
 from deltaworks.runtime.workplace import Workplace, new_run
 
 NewSinks = Literal["ask", "backfill", "from-now"]
+_MOST_RESULTS = 1_000
+"""Batches that a run which follows its source tells of; the ledger has them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,8 @@ class RunOptions:
     """Commit what this run had to park, and do nothing else."""
     timeout: timedelta | None = None
     """Stop the run when it takes longer."""
+    follow: timedelta | None = None
+    """Go on reading what is new, and look for it so often, until somebody stops the run."""
 
 
 class RunWords(TypedDict, total=False):
@@ -80,6 +84,7 @@ class RunWords(TypedDict, total=False):
     start: str
     new_sinks: NewSinks
     timeout: timedelta | None
+    follow: timedelta | None
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
@@ -101,8 +106,7 @@ class _Run:
         self.options = options
         self.run_name = new_run(plan.pipeline.name, place)
         self.name = plan.pipeline.name
-        project = place.config.project_id
-        self.records = RunRecords(place.config.warehouse, project, stores=place.config.stores)
+        self.records = place.records()
         self.ledger = place.ledger(self.name)
         self.quarantine = place.quarantine(self.name)
         self.results: list[BatchResult] = []
@@ -203,6 +207,11 @@ class _Run:
         )
 
     def _work(self, batches: Batches) -> None:
+        if self.options.follow is not None and not is_incremental(self.plan):
+            raise ConfigError(
+                "no source of this pipeline reads increments, so that there is nothing to follow",
+                hint="say `incremental: true` at the source, or run it without --follow",
+            )
         state = self.ledger.state()
         now = self.place.clock.now()
         state = settle_restores(self.ledger, state, self.quarantine, now)
@@ -220,10 +229,28 @@ class _Run:
             return
         if state.unfinished is None and not self.options.finish_only:
             state = self._welcome(state, batches)
-        steps = self._steps(state, batches)
-        self.skipped = all(isinstance(step, Skip) for step in steps)
-        for step in steps:
+        for step in (steps := self._steps(state, batches)):
             state = self._take(step, state, batches)
+        self.skipped = self.skipped or all(isinstance(step, Skip) for step in steps)
+        if is_incremental(self.plan) and not self.options.finish_only:
+            self._read_on(state, batches)
+
+    def _read_on(self, state: LedgerState, batches: Batches) -> None:
+        """Read in further batches what one was not to hold; as a follower, also what comes."""
+        last = state.done()[-1:]
+        left = sum(bounds.waiting for entry in last for bounds in entry.bounds.values())
+        follow = self.options.follow
+        while left > 0 or follow is not None:
+            if left <= 0 and follow is not None:
+                self.place.halt.pause(follow)
+            bounds = take_bounds(self.plan, self.place.site, state)
+            left -= sum(taken.messages for taken in bounds.values())
+            if nothing_new(self.plan, bounds):
+                left = 0
+                continue
+            self.skipped = False
+            state = batches.plan_new(NewBatch(plan=self.plan, bounds=bounds), state)
+            del self.results[:-_MOST_RESULTS]
 
     def _steps(self, state: LedgerState, batches: Batches) -> tuple[Step, ...]:
         look = Look(landed=batches.landed, gone=batches.gone)
@@ -319,7 +346,10 @@ class _Run:
     def _plan_new(self, state: LedgerState, batches: Batches) -> LedgerState:
         state = self._welcome(state, batches)
         intent = self._intent(state)  # anew, because a batch finished just now moves the start
-        if intent.nothing_new and state.done():
+        if intent.nothing_new and not state.done():
+            self.notes.append("skipped: there is nothing to read yet")
+            self.skipped = True
+        if intent.nothing_new:
             return state
         new = NewBatch(
             plan=self.plan,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from deltaworks.contracts.source import CanStream
 from deltaworks.engines.arrow_files.formats import WORDS, arrow_files
 from deltaworks.engines.arrow_files.reading import ArrowFiles
 from deltaworks.engines.deltars.events import EventTable, event_schema
@@ -21,6 +22,7 @@ from deltaworks.model.batch import FileStamp
 from deltaworks.model.epochs import EpochCommit
 from deltaworks.model.table_ref import OWN_FOLDER
 from deltaworks.pipeline.stages import Plan
+from deltaworks.runtime.message_stream import stream_messages
 from deltaworks.runtime.workplace import Workplace
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from deltaworks.streams.sink import EpochSink
@@ -62,15 +64,11 @@ class StreamResult:
 def stream_plan(
     plan: Plan, place: Workplace, *, writer_id: str, files_per_epoch: int
 ) -> StreamResult:
-    """Stream every file that is new; each lands once, whatever is killed in between."""
+    """Stream every file or message that is new; each lands once, whatever is killed in between."""
     refuse_unstreamable(plan)
     (source,), (load,) = plan.sources, plan.loads
     ref, stores = load.plugin.target(place.site), place.config.stores
     words = load.plugin.document()
-    bounds = source.plugin.bounds(place.site, None)
-    _refuse_folders(partition_keys(bounds))
-    found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
-    files = arrow_files(source.plugin.plugin_type(), source.plugin.document(), stores)
     options = StreamOptions(
         writer_id=writer_id,
         mode=words.get("mode", "append"),
@@ -78,6 +76,12 @@ def stream_plan(
         lock_wait_seconds=place.config.locks.wait_seconds,
         storage_options=table_options(stores, ref.location),
     )
+    if isinstance(source.plugin, CanStream):
+        return _message_stream(plan, place, source.plugin, options)
+    bounds = source.plugin.bounds(place.site, None)
+    _refuse_folders(partition_keys(bounds))
+    found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
+    files = arrow_files(source.plugin.plugin_type(), source.plugin.document(), stores)
     new = NewTable(
         schema=files.columns(found[0].path),
         partition_by=words.get("partition_by", ()),
@@ -94,6 +98,21 @@ def stream_plan(
             table=ref.label,
             commits=commits,
             files=len(waiting),
+            last_epoch=sink.last_committed_epoch,
+        )
+
+
+def _message_stream(
+    plan: Plan, place: Workplace, source: CanStream, options: StreamOptions
+) -> StreamResult:
+    ref, ledger = plan.loads[0].plugin.target(place.site), place.ledger_id()
+    with open_stream(ref, options, ledger=ledger, tell=place.bus.tell) as sink:
+        commits = stream_messages(source, sink, place)
+        return StreamResult(
+            pipeline=plan.pipeline.name,
+            table=ref.label,
+            commits=commits,
+            files=0,
             last_epoch=sink.last_committed_epoch,
         )
 
@@ -175,15 +194,19 @@ def refuse_unstreamable(plan: Plan) -> None:
     if len(plan.stages) != len(plan.sources) + len(plan.loads):
         raise UnsupportedOperation("a stream has no transforms and no checks", hint=hint)
     (source,), (load,) = plan.sources, plan.loads
-    kind = source.plugin.plugin_type()
-    if kind not in WORDS or load.plugin.plugin_type() != "delta":
+    kind, words = source.plugin.plugin_type(), load.plugin.document()
+    streams = isinstance(source.plugin, CanStream)
+    if not (streams or kind in WORDS) or load.plugin.plugin_type() != "delta":
         raise UnsupportedOperation(
-            f"a stream reads {', '.join(WORDS)} files into a Delta table, "
+            f"a stream reads messages or {', '.join(WORDS)} files into a Delta table, "
             f"not {kind} into {load.plugin.plugin_type()}",
             hint=hint,
         )
-    words = load.plugin.document()
-    unknown = {*source.plugin.document()} - WORDS[kind] | {*words} - _SINK_WORDS
+    unknown = {*words} - _SINK_WORDS
+    if isinstance(source.plugin, CanStream):
+        unknown |= {source.plugin.why_not_streamed()} - {""}
+    else:
+        unknown |= {*source.plugin.document()} - WORDS[kind]
     if unknown:
         raise UnsupportedOperation(f'a stream does not know "{min(unknown)}"', hint=hint)
     if words.get("mode", "append") not in _MODES:

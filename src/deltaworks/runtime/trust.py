@@ -20,7 +20,7 @@ def verify_sinks(plan: Plan, site: Site, state: LedgerState, *, project: str) ->
         _refuse_unknown_batches(plan, site, project)
     for load in plan.loads:
         last = _last_commit(state, load.name)
-        if last is not None:
+        if last is not None and load.plugin.remembers:
             ours = frozenset(r.version for r in state.restored if r.sink == load.name)
             _verify(load, site, *last, ours=ours)
     _refuse_half_reverted(plan, state)

@@ -16,6 +16,7 @@ from deltaworks.pipeline.stages import Stage
 from deltaworks.runtime.halt import Halt
 from deltaworks.runtime.ledger import Ledger
 from deltaworks.runtime.quarantine import Quarantine
+from deltaworks.runtime.records import RunRecords
 from deltaworks.runtime.session import SparkStarter
 
 
@@ -46,6 +47,11 @@ class Workplace:
             stores=config.stores,
             spark=lambda location: self.spark.at(location, config.stores),
         )
+
+    def records(self) -> RunRecords:
+        """The project's runs."""
+        config = self.config
+        return RunRecords(config.warehouse, config.project_id, stores=config.stores)
 
     def ledger(self, pipeline: str) -> Ledger:
         """The batches of a pipeline."""

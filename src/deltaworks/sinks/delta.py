@@ -37,20 +37,19 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.forecast import Forecast
     from deltaworks.engines.spark.write import TableWriter
 
-_KEYED = ("upsert", "scd2")
-_SCD2_ONLY = ("sequence_by", "track_columns")
-_UPSERT_ONLY = (
-    "update_condition",
-    "delete_condition",
-    "update_columns",
-    "insert_columns",
-    "not_matched_by_source",
-    "duplicates",
-)
-_FIELDS_OF_MODES = {
-    "upsert": _UPSERT_ONLY,
-    "overwrite": ("replace_where", "overwrite_schema"),
-    "scd2": _SCD2_ONLY,
+_KEYED = ("upsert", "scd2", "changelog")
+_MODES_OF_FIELDS = {
+    "update_condition": ("upsert", "changelog"),
+    "delete_condition": ("upsert",),
+    "update_columns": ("upsert",),
+    "insert_columns": ("upsert",),
+    "not_matched_by_source": ("upsert",),
+    "duplicates": ("upsert",),
+    "replace_where": ("overwrite",),
+    "overwrite_schema": ("overwrite",),
+    "sequence_by": ("scd2", "changelog"),
+    "track_columns": ("scd2",),
+    "op_column": ("changelog",),
 }
 
 
@@ -92,12 +91,16 @@ class DeltaSink(NeedsCredential, Sink):
     """The table's name in the warehouse."""
     path: str = ""
     """The table's folder, instead of a name."""
-    mode: Literal["append", "overwrite", "upsert", "ignore", "error", "scd2"] = "append"
-    """Add rows, replace them, merge them by key, keep every version, or write a new table only."""
+    mode: Literal["append", "overwrite", "upsert", "ignore", "error", "scd2", "changelog"] = (
+        "append"
+    )
+    """Add, replace, merge by key, keep every version, apply changes, or write a new table only."""
     merge_keys: Names = ()
-    """Columns that identify a row, for upsert and scd2."""
+    """Columns that identify a row, for upsert, scd2 and changelog."""
     sequence_by: str = ""
-    """The column that says since when a row holds, for scd2; the run's time when left out."""
+    """The column that says since when a row holds, or which change is newer."""
+    op_column: str = ""
+    """The column that says what happened, for changelog; Debezium's envelope when left out."""
     track_columns: Names = ()
     """Columns whose change makes a new version, for scd2; all but the keys when left out."""
     update_condition: SqlExpression | None = None
@@ -160,9 +163,9 @@ class DeltaSink(NeedsCredential, Sink):
             yield f'mode "{self.mode}" needs "merge_keys"'
         if self.mode not in _KEYED and self.merge_keys:
             yield f'"merge_keys" belongs to mode "upsert", not "{self.mode}"'
-        for mode, names in _FIELDS_OF_MODES.items():
-            given = [name for name in names if self._says(name)] if self.mode != mode else []
-            yield from (f'"{name}" belongs to mode "{mode}", not "{self.mode}"' for name in given)
+        for name, modes in _MODES_OF_FIELDS.items():
+            if self.mode not in modes and self._says(name):
+                yield f'"{name}" belongs to mode "{modes[0]}", not "{self.mode}"'
         if self.replace_where and self.overwrite_schema:
             yield '"replace_where" and "overwrite_schema" exclude each other'
 
@@ -201,6 +204,8 @@ class DeltaSink(NeedsCredential, Sink):
     def why_not_beside(self, columns: Sequence[str]) -> str:
         if self.mode == "scd2":
             return "keeps every version of a row"
+        if self.mode == "changelog":
+            return "applies changes, which are no rows yet"
         if self.on_failure == "park":
             return "may park batches, whose rows are not in the table yet"
         compared = _bare(columns) - _bare(self.merge_keys)
@@ -258,9 +263,10 @@ class DeltaSink(NeedsCredential, Sink):
             return self._refused(ref, state)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
         writer = self._writer(ctx, stamp, self._layout())
-        asked = self._asked()
+        rows, asked = self._taken(frame)
         if isinstance(asked, Upsert | Scd2):
-            return self._merge(ctx, writer, frame, asked, replacing=batch.replace)
+            info = self._merge(ctx, writer, rows, asked, replacing=batch.replace)
+            return self._without_old_changes(info, frame, rows)
         if batch.replace:
             asked = asked.of_everything()
         if isinstance(asked, Overwrite):
@@ -345,6 +351,24 @@ class DeltaSink(NeedsCredential, Sink):
                 rows_unchanged=batch.rows_unchanged(frame, info.rows_unchanged),
             )
 
+    def _taken(self, frame: DataFrame) -> tuple[DataFrame, Write]:
+        """The rows of the table that a batch has, and what the mode asks to be done with them."""
+        from deltaworks.engines.spark.change_records import opened_changes
+
+        if self.mode != "changelog":
+            return frame, self._asked()
+        changes = opened_changes(frame, op_column=self.op_column, sequence_by=self.sequence_by)
+        merge = changes.merge(self.merge_keys, newer=self.update_condition or "")
+        return changes.frame, replace(merge, merge_schema=self.merge_schema)
+
+    def _without_old_changes(
+        self, info: CommitInfo, frame: DataFrame, rows: DataFrame
+    ) -> CommitInfo:
+        """Records that only tell how a row was before are left out by name."""
+        if self.mode != "changelog" or not (passed := frame.count() - rows.count()):
+            return info
+        return replace(info, rows_dropped={**info.rows_dropped, "preimages": passed})
+
     def _asked(self) -> Write:
         """What the mode asks of the table."""
         if self.mode == "upsert":
@@ -422,13 +446,13 @@ class DeltaSink(NeedsCredential, Sink):
                 forecast.check(frame)
                 info = self._refused(ref, state)
                 return replace(basis, exists=True, rows_to_insert=0, note=info.note)
-        return forecast.plan(frame, self._asked(), basis)
+        return forecast.plan(*self._taken(frame), basis)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
-        self._forecast(ctx).verify(frame, self._asked())
+        self._forecast(ctx).verify(*self._taken(frame))
 
     def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
-        return self._forecast(ctx).violations(frame)
+        return self._forecast(ctx).violations(self._taken(frame)[0])
 
     def _forecast(self, ctx: RunContext) -> Forecast:
         from deltaworks.engines.spark.forecast import Forecast

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import field_validator
-
 from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.moment import Moment
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.deltars.table_source import TableSource
 from deltaworks.model.batch import VERSION, Bounds
@@ -25,7 +24,7 @@ class DeltaSource(TableSource):
 
     version_as_of: int | None = None
     """Read this version."""
-    timestamp_as_of: str | None = None
+    timestamp_as_of: Moment | None = None
     """Read the version of this moment, such as `2026-01-31T12:00:00Z`; UTC when no zone is said."""
 
     incremental: bool = False
@@ -50,13 +49,6 @@ class DeltaSource(TableSource):
         if self.version_as_of is not None and self.timestamp_as_of is not None:
             found.append('"version_as_of" and "timestamp_as_of" exclude each other')
         return tuple(found)
-
-    @field_validator("timestamp_as_of")
-    @classmethod
-    def _a_moment(cls, text: str | None) -> str | None:
-        if text is not None:
-            parse_moment(text)
-        return text
 
     def reads_increments(self) -> bool:
         return self.incremental

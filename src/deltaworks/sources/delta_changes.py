@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import field_validator
-
 from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.moment import Moment
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.deltars.table_source import TableSource
 from deltaworks.errors import InputError, VersionNotFound
@@ -32,19 +31,12 @@ class DeltaChangesSource(TableSource):
     """The first version whose changes are read."""
     ending_version: int | None = None
     """The last version whose changes are read; the latest when left out."""
-    starting_timestamp: str | None = None
+    starting_timestamp: Moment | None = None
     """The moment from which changes are read, such as `2026-01-31T12:00:00Z`."""
-    ending_timestamp: str | None = None
+    ending_timestamp: Moment | None = None
     """The moment up to which changes are read."""
     incremental: bool = False
     """Read what changed since the last batch; the first one reads the table, each row an insert."""
-
-    @field_validator("starting_timestamp", "ending_timestamp")
-    @classmethod
-    def _a_moment(cls, text: str | None) -> str | None:
-        if text is not None:
-            parse_moment(text)
-        return text
 
     def problems(self) -> tuple[str, ...]:
         found = self.place_problems()

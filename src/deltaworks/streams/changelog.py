@@ -10,23 +10,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.errors import BatchKeyError, InputError, SchemaMismatch
+from deltaworks.model.changes import ENVELOPE, GOES, KNOWN, PASSED_OVER, STAYS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 GONE = "__gone"
 SEQUENCE = "__sequence"
-_STAYS = frozenset({"c", "r", "i", "u", "insert", "update", "upsert", "update_postimage"})
-_GOES = frozenset({"d", "delete"})
-_PASSED_OVER = frozenset({"update_preimage"})
-_ENVELOPE = ("before", "after", "op")
 
 
 def is_envelope(schema: pa.Schema) -> bool:
     """Whether rows come as Debezium sends them."""
     import pyarrow.types as kinds
 
-    found = [schema.get_field_index(name) for name in _ENVELOPE]
+    found = [schema.get_field_index(name) for name in ENVELOPE]
     return -1 not in found and kinds.is_struct(schema.field("after").type)
 
 
@@ -64,16 +61,16 @@ def _gone(op: pa.ChunkedArray) -> pa.Array:
     """True where a key goes, false where it stays, NULL where the record says nothing."""
     import pyarrow as pa
 
-    meaning: dict[Any, bool | None] = dict.fromkeys(_STAYS, False)
-    meaning |= dict.fromkeys(_GOES, True)
-    meaning |= dict.fromkeys(_PASSED_OVER)
+    meaning: dict[Any, bool | None] = dict.fromkeys(STAYS, False)
+    meaning |= dict.fromkeys(GOES, True)
+    meaning |= dict.fromkeys(PASSED_OVER)
     found = []
     for value in op.to_pylist():
         word = value.lower() if isinstance(value, str) else value
         if word not in meaning:
             raise InputError(
                 f"a change record says {value!r}",
-                hint=f"known are {', '.join(sorted(_STAYS | _GOES | _PASSED_OVER))}",
+                hint=f"known are {', '.join(KNOWN)}",
             )
         found.append(meaning[word])
     return pa.array(found, pa.bool_())

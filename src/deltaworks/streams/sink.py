@@ -85,7 +85,7 @@ class EpochSink(Generic[Stored]):
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's columns."""
+        """The columns of the table, as they are now."""
         return self._table.arrow_schema()
 
     @property

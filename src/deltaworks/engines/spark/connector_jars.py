@@ -33,6 +33,39 @@ CONNECTOR_JARS: Mapping[str, tuple[Jar, ...]] = {
             size_bytes=793_387,
         ),
     ),
+    # Spark's own connector, whose token provider of the same version the resolver did not find.
+    # What this mix reads and writes, over TLS with a password too, is tested in tests/services;
+    # delegation tokens, which are what the older part is for, are not used.
+    "kafka": (
+        Jar(
+            group="org.apache.spark",
+            artifact="spark-sql-kafka-0-10_2.13",
+            version="4.2.0",
+            sha256="64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
+            size_bytes=494_879,
+        ),
+        Jar(
+            group="org.apache.spark",
+            artifact="spark-token-provider-kafka-0-10_2.13",
+            version="4.0.0",
+            sha256="f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+            size_bytes=64_975,
+        ),
+        Jar(
+            group="org.apache.kafka",
+            artifact="kafka-clients",
+            version="3.9.1",
+            sha256="7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+            size_bytes=9_215_194,
+        ),
+        Jar(
+            group="org.apache.commons",
+            artifact="commons-pool2",
+            version="2.12.1",
+            sha256="5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
+            size_bytes=152_289,
+        ),
+    ),
 }
 """By the name that a plug-in has for its connector."""
 

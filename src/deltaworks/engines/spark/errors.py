@@ -9,6 +9,7 @@ from typing import Any
 
 from deltaworks.engines.files import damaged_file
 from deltaworks.engines.spark.jdbc_errors import jdbc_error
+from deltaworks.engines.spark.kafka_errors import kafka_error
 from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
 from deltaworks.engines.spark.worker_errors import worker_trouble
@@ -179,12 +180,20 @@ def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
         )
     if short in _LOST:
         return lost_jvm()
-    if found := jdbc_error(cause.class_name, cause.message):
+    if found := _by_connector(cause):
         return found
     for words in _STORAGE_WORDS:
         if words in cause.message:
             return StorageError(_storage_message(cause, words), hint=_STORAGE_FIX[words])
     return None
+
+
+def _by_connector(cause: Cause) -> DeltaworksError | None:
+    """What databases and Kafka say."""
+    line, condition = cause.first_line, cause.condition
+    return jdbc_error(cause.class_name, cause.message) or kafka_error(
+        class_name=cause.class_name, condition=condition, line=line
+    )
 
 
 _LOST = ("Py4JError", "Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")

@@ -127,7 +127,8 @@ def _resolve(work: Path, *, java: JavaHome, options: Sequence[str]) -> str:
     # Paths are relative to the working folder because brackets in them would be
     # read as part of the pattern.
     command = [str(java.executable), *options, "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
-    command += ["-ivy", "ivy.xml", "-cache", "cache", "-types", "jar", "-warn"]
+    # Some projects call the jar they publish a bundle.
+    command += ["-ivy", "ivy.xml", "-cache", "cache", "-types", "jar", "bundle", "-warn"]
     command += ["-retrieve", "out/[artifact]-[revision].[ext]"]
     try:
         done = subprocess.run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.expression import without_target
-from deltaworks.engines.clearance import require_free
+from deltaworks.engines.clearance import claim, require_free
 from deltaworks.engines.commit_protocol import require_committer
 from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
@@ -207,6 +207,7 @@ class TableWriter:
         require_free(self.location, self.log.stores)
         if not holds_rows and is_empty(frame):
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
+        claim(self.location, self.log.stores)
         writer = self._writer(frame).mode("error").options(**first_properties(self.layout))
         self._save(writer.partitionBy(*self.layout.partition_by))
         return self._landed(None)

@@ -1,0 +1,18 @@
+"""Moments as people write them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from deltaworks.clock import parse_moment
+
+
+def _checked(text: str) -> str:
+    parse_moment(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_checked)]
+"""A moment, such as `2026-01-31T12:00:00Z`."""
