@@ -138,8 +138,8 @@ def test_every_command_and_program_of_the_page_works_in_order(
             run_python(example)
 
 
-@pytest.mark.parametrize("page", ["docs/credentials.md", "docs/storage.md"])
-def test_every_command_and_file_of_the_pages_on_credentials_and_stores_works_in_order(
+@pytest.mark.parametrize("page", ["docs/credentials.md", "docs/kafka.md", "docs/storage.md"])
+def test_every_command_and_file_of_the_pages_on_connections_works_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
