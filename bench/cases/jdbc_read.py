@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bench.case import fingerprint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,16 +31,22 @@ class JdbcRead:
     name = "jdbc_read"
     bar = "plain / ours >= 1.5"
     most_ratio = 1 / 1.5
+    connectors = ("postgres",)
+
+    def __init__(self) -> None:
+        self._running = ExitStack()
 
     def prepare(self, folder: Path) -> None:
-        """Start a server, which ends with this process, and fill it."""
+        """Start a server and fill it."""
         from tests.services.postgres_server import postgres_server
 
-        stack = ExitStack()
-        atexit.register(stack.close)
-        server = stack.enter_context(postgres_server(folder))
+        server = self._running.enter_context(postgres_server(folder))
         server.sql(FILL, "ANALYZE orders")
         os.environ["DELTAWORKS_CREDENTIAL__SHOP"] = json.dumps(server.record())
+
+    def finish(self) -> None:
+        """Stop the server."""
+        self._running.close()
 
     def ours(self, project: Project, folder: Path, round_: int) -> None:
         from deltaworks.pipeline.spec import Pipeline
@@ -70,8 +77,4 @@ class JdbcRead:
         orders.write.format("delta").mode("append").save(str(folder / f"plain_{round_}"))
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
-        from pyspark.sql import functions as F
-
-        frame = spark.read.format("delta").load(str(folder / f"{side}_{round_}"))
-        row = frame.agg(F.count(F.lit(1)), F.sum(F.hash(*frame.columns).cast("long"))).collect()[0]
-        return f"{row[0]} rows, hash {row[1]}"
+        return fingerprint(spark, folder / f"{side}_{round_}")

@@ -62,7 +62,7 @@ def connect_server(folder: Path) -> Iterator[ConnectServer]:
     }
     said = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     words = ["--master", "local[2]", "--class", _CLASS, *said, "spark-internal"]
-    with spark_program(folder, "spark-submit", *words) as process:
+    with spark_program(folder, "spark-submit", *words, memory="900m") as process:
         _wait_until_ready(port, process, folder)
         yield ConnectServer(f"sc://{LOOPBACK}:{port}", process)
 

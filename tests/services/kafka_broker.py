@@ -59,7 +59,8 @@ class Broker:
         self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name)
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it answers; one that somebody killed is let go first."""
+        self.kill()
         command = [self.java, *_JAVA, "-cp", self.class_path, "kafka.Kafka"]
         with (self.folder / "broker.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -79,7 +80,7 @@ class Broker:
 
         self.made += 1
         name = name or f"orders-{self.made}"
-        client = AdminClient({"bootstrap.servers": self.servers})
+        client = AdminClient({"bootstrap.servers": self.servers})  # lives until it has its answer
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         client.create_topics([new])[name].result(30)
         return name
@@ -87,7 +88,8 @@ class Broker:
     def drop(self, topic: str) -> None:
         from confluent_kafka.admin import AdminClient
 
-        AdminClient({"bootstrap.servers": self.servers}).delete_topics([topic])[topic].result(30)
+        client = AdminClient({"bootstrap.servers": self.servers})
+        client.delete_topics([topic])[topic].result(30)
 
     def expire(self, topic: str, before: Mapping[int, int]) -> None:
         """Let the messages before an offset of each partition go."""
@@ -95,8 +97,8 @@ class Broker:
         from confluent_kafka.admin import AdminClient
 
         parts = [TopicPartition(topic, part, offset) for part, offset in before.items()]
-        done = AdminClient({"bootstrap.servers": self.servers}).delete_records(parts)
-        for later in done.values():
+        client = AdminClient({"bootstrap.servers": self.servers})
+        for later in client.delete_records(parts).values():
             later.result(30)
 
     def send(self, topic: str, messages: Sequence[Any], *, partition: int = -1) -> None:

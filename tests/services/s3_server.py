@@ -107,10 +107,13 @@ def _identity(name: str, key: str, secret: str, *actions: str) -> dict[str, Any]
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that are free together with the one that is used for gRPC beside each."""
+    """Ports that are free together with the one that is used for gRPC beside each.
+
+    All lie below those that the kernel gives to connections, which might take one meanwhile.
+    """
     chosen: list[int] = []
     while len(chosen) < count:
-        port = random.randrange(20_000, 45_000)  # noqa: S311 - nobody guesses against it
+        port = random.randrange(12_000, 22_000)  # noqa: S311 - nobody guesses against it
         near = any(abs(port - other) in (0, _GRPC_OFFSET) for other in chosen)
         if not near and all(_is_free(p) for p in (port, port + _GRPC_OFFSET)):
             chosen.append(port)

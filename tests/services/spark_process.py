@@ -21,13 +21,15 @@ QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @contextmanager
-def spark_program(folder: Path, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def spark_program(
+    folder: Path, program: str, *arguments: str, memory: str = "256m"
+) -> Iterator[subprocess.Popen[bytes]]:
     """A script of PySpark's `bin`, its log in a folder; it ends with the block, with all below."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             ["bash", str(find_spark_home({}) / "bin" / program), *arguments],
-            env=_environment(folder),
+            env={**_environment(folder), "SPARK_DAEMON_MEMORY": memory},
             cwd=folder,
             stdout=log,
             stderr=log,
@@ -67,7 +69,6 @@ def _environment(folder: Path) -> dict[str, str]:
         "SPARK_HOME": str(find_spark_home({})),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_CONF_DIR": str(folder),
-        "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
         "SPARK_WORKER_DIR": str(folder / "work"),
         "PYSPARK_PYTHON": sys.executable,

@@ -26,7 +26,7 @@ transform:
     schema: "id bigint, country string, amount double, at timestamp"
 checks:
   - {type: expression, rule: "amount >= 0", on_fail: quarantine}
-  - {type: matches, columns: [country], pattern: "[A-Z]{2}"}
+  - {type: matches, column: country, pattern: "[A-Z]{2}"}
 load:
   type: delta
   table: orders
@@ -52,7 +52,7 @@ load: {type: delta, table: copies}
 """
 WRONG_PATTERN = """
 extract: {type: delta, table: orders}
-checks: [{type: matches, columns: [country], pattern: "[A-Z"}]
+checks: [{type: matches, column: country, pattern: "a{"}]
 load: {type: delta, table: never}
 """
 WRONG_COLUMN = """

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from deltaworks.engines.databases.server import Place
 from deltaworks.errors import (
     ConfigError,
     EngineError,
@@ -284,3 +285,27 @@ def test_a_failure_without_a_reason_is_explained_by_a_server_that_is_gone(
     assert source.explain_failure(ctx, bounds, odd) is odd
     gone = database.made("source", table="t", port=free_port())
     assert isinstance(gone.explain_failure(ctx, bounds, odd), Unreachable)
+
+
+def test_rows_from_quarantine_may_come_later_unless_all_are_replaced(database: Database) -> None:
+    assert database.made("sink", table="t").takes_more()
+    assert not database.made("sink", table="t", mode="overwrite").takes_more()
+
+
+def test_a_table_that_no_batch_landed_in_has_no_writers(database: Database, tmp_path: Path) -> None:
+    moments(database, "untouched_t")
+    database.sql("DROP TABLE IF EXISTS _deltaworks_batches")
+    site, sink = database.site(tmp_path), database.made("sink", table="untouched_t")
+    found = sink.state(site, "writer")
+    assert (found.exists, found.txn_version, found.writers) == (True, None, ())
+    assert not database.made("sink", table="nowhere_t").state(site, "writer").exists
+
+
+def test_a_table_has_blocks_where_the_server_reads_by_them(
+    database: Database, tmp_path: Path
+) -> None:
+    moments(database, "blocks_t", (1, "2026-01-01 00:00:00"))
+    source = database.made("source", table="blocks_t")
+    with source.server.open(source.address(database.site(tmp_path)), read_only=True) as talk:
+        place = source.server.resolved(talk, Place("", "blocks_t"))
+        assert source.server.blocks(talk, place) == (1 if database.kind == "postgres" else 0)

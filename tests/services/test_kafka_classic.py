@@ -21,7 +21,7 @@ def run(bench: Workbench, name: str, document: dict[str, Any]) -> Any:
 
 
 def order(n: int, at: str, **more: Any) -> dict[str, Any]:
-    return {"order_id": n, "amount": n, "updated_at": at, **more}
+    return {"order_id": n, "amount": n, "updated_at": at, "deleted": False, **more}
 
 
 def test_a_topic_is_upserted_and_its_changes_go_out_again(bench: Workbench, kafka: Broker) -> None:

@@ -46,6 +46,8 @@ def test_messages_become_epochs_of_so_many_offsets(desk: Workbench, kafka: Broke
     assert streamed(desk)["epochs"] == []
     kafka.send(topic, [event(n) for n in range(10)])
     done = streamed(desk)
+    assert len(kafka.received(topic)) == 10
+    assert ids(desk) == list(range(10))
     assert ([one["epoch"] for one in done["epochs"]], done["rows"]) == ([1, 2, 3], 10)
     assert streamed(desk)["last_epoch"] == 3
     kafka.send(topic, [event(10)])

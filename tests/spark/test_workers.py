@@ -29,9 +29,11 @@ VERSION = ".".join(str(part) for part in sys.version_info[:3])
 OTHER = """#!/bin/sh
 PYTHONPATH="{folder}:$PYTHONPATH" exec "{python}" "$@"
 """
-OLDER = """
+NEWER = """
 import sys
-sys.version_info = (3, 8, 0, "final", 0)
+from collections import namedtuple
+fields = "major minor micro releaselevel serial"
+sys.version_info = namedtuple("version_info", fields)(3, 99, 0, "final", 0)
 """
 
 
@@ -93,12 +95,12 @@ def test_a_worker_with_another_python_is_named_in_a_job_too(
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    (tmp_path / "sitecustomize.py").write_text(OLDER)
+    (tmp_path / "sitecustomize.py").write_text(NEWER)
     other = tmp_path / "python"
     other.write_text(OTHER.format(folder=tmp_path, python=sys.executable))
     other.chmod(0o755)
     chosen_python(other)
-    wanted = f"the workers run Python 3.8, and the driver Python {VERSION.rpartition('.')[0]}"
+    wanted = f"the workers run Python 3.99, and the driver Python {VERSION.rpartition('.')[0]}"
     (found,) = cluster.examine_cluster(config(tmp_path), start=lambda: spark)
     assert found.detail == wanted
     with pytest.raises(PySparkException) as caught:

@@ -11,6 +11,8 @@ from pydantic import ValidationError
 from deltaworks.config.vault.credential import parse_credential
 from deltaworks.engines.kafka.access import KafkaAccess, kafka_access, option_problem
 from deltaworks.engines.kafka.errors import translated
+from deltaworks.engines.kafka.ranges import identity_of, same_name
+from deltaworks.engines.kafka.topics import TopicInfo
 from deltaworks.engines.spark.kafka_errors import kafka_error
 from deltaworks.errors import (
     ConfigError,
@@ -155,6 +157,14 @@ def test_a_moment_that_is_none_is_refused() -> None:
 def test_order_and_tombstones_need_a_key(field: dict[str, Any]) -> None:
     sink = KafkaSink.model_validate({"topic": "t", "servers": "b:1", **field})
     assert 'say "merge_keys"' in " ".join(sink.problems())
+
+
+@pytest.mark.parametrize("topic_id", ["9K/JTGlvQh+Ihz64CRvxuQ", "/a/b/", "plain"])
+def test_a_topic_is_known_again_whatever_signs_its_id_has(topic_id: str) -> None:
+    found = identity_of("shop.orders_1", TopicInfo("a/b+c", topic_id, (0,)))
+    assert same_name(found, "shop.orders_1")
+    assert not same_name(found, "orders_1")
+    assert found != identity_of("shop.orders_1", TopicInfo("a/b+c", "another", (0,)))
 
 
 class Fault:

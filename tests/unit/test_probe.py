@@ -197,6 +197,17 @@ def test_a_credential_is_tried_at_the_server_it_names(desk: Workbench) -> None:
     assert (refused.code, refused.json["results"][0]["reason"]) == (4, "refused")
 
 
+def test_a_database_with_a_driver_of_its_own_is_only_connected_to(desk: Workbench) -> None:
+    with server() as port:
+        desk.pipeline(
+            "sales",
+            "extract: {type: jdbc, system: db2, driver_jar: db2.jar, table: orders, "
+            f"host: {HERE}, port: {port}, database: sales}}\nload: {{type: delta, table: t}}\n",
+        )
+        answered = desk.cli("sources", "test", "sales")
+    assert (answered.code, "the server answers" in answered.stdout) == (0, True)
+
+
 def test_a_name_that_opens_nothing_says_what_to_do(desk: Workbench) -> None:
     desk.write(
         "deltaworks.yaml",

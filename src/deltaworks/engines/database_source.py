@@ -13,7 +13,7 @@ from deltaworks.contracts.plugin import Names
 from deltaworks.contracts.source import Source
 from deltaworks.engines.database_end import DatabaseEnd
 from deltaworks.engines.databases.address import Address
-from deltaworks.engines.databases.server import Column, Conversation, named_place
+from deltaworks.engines.databases.server import BLOCK_BYTES, Column, Conversation, named_place
 from deltaworks.engines.databases.slices import (
     PART,
     Slices,
@@ -144,13 +144,14 @@ class DatabaseSource(DatabaseEnd, Source):
             return problem.at(error.file, error.line)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
+        from deltaworks.engines.spark.connection import parallelism
         from deltaworks.engines.spark.jdbc import JdbcRead, read_rows
 
         address, server = self.address(ctx.site), self.server
         talk = ctx.until_end.enter_context(server.open(address, read_only=True))
         columns = self._columns(talk)
         condition = self._condition(bounds, columns)
-        cores = ctx.spark.sparkContext.defaultParallelism
+        cores = parallelism(ctx.spark)
         slices = self._slices(talk, bounds, condition, cores)
         snapshot = server.snapshot(talk) if self.consistent else ""
         if not snapshot:
@@ -268,7 +269,7 @@ class DatabaseSource(DatabaseEnd, Source):
         place = server.resolved(talk, named_place(self.table)) if self.table else None
         blocks = server.blocks(talk, place) if place and not self.partition_column else 0
         if place is not None and blocks:
-            parts = self.partitions or parts_for(server.size_bytes(talk, place), cores=cores)
+            parts = self.partitions or parts_for(blocks * BLOCK_BYTES, cores=cores)
             return block_slices(server, blocks, parts)
         column = self.partition_column
         if not column and place is not None and self.partitions:

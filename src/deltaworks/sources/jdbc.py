@@ -12,6 +12,7 @@ from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.source import Source
 from deltaworks.engines.databases.address import require_allowed, require_host
 from deltaworks.engines.databases.systems import ALLOWED_OPTIONS, SYSTEMS
+from deltaworks.engines.reach import reach
 from deltaworks.errors import ConfigError
 from deltaworks.model.batch import UNBOUNDED, Bounds
 
@@ -75,13 +76,11 @@ class JdbcSource(NeedsCredential, Source):
         return Bounds(kind=UNBOUNDED, identity=f"jdbc {url} {what}")
 
     def probe(self, site: Site) -> str:
-        from deltaworks.engines.reach import reach
-
-        record = self.connection(site)
-        port = self.port or record.port or SYSTEMS[self.system].port
         self._url(site)
-        reach(self.host or record.host, port)
-        return "the server answers; only Spark can read rows by its driver"
+        record = self.connection(site)
+        host, port = self.host or record.host, self.port or record.port
+        reach(host, port or SYSTEMS[self.system].port)
+        return "the server answers; only a run tries the driver and the login"
 
     def still_there(self, site: Site, bounds: Bounds) -> str:
         return "what a table or query gave once cannot be asked of the database again"

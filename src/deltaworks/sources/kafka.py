@@ -24,7 +24,7 @@ from deltaworks.engines.kafka.ranges import (
 )
 from deltaworks.engines.kafka.topic_plugin import KafkaTopic
 from deltaworks.engines.kafka.topics import Offsets, TopicReader
-from deltaworks.errors import GuardError, InputError
+from deltaworks.errors import DeltaworksError, GuardError, InputError, StorageError
 from deltaworks.model.batch import Bounds
 from deltaworks.suggest import did_you_mean
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from deltaworks.engines.spark.kafka_rows import MessageRows
 
+_UNTOLD = "UnknownReason"
 _PARTS = ("key", "headers", "timestamp", "topic", "partition", "offset")
 
 
@@ -222,6 +223,18 @@ class KafkaSource(KafkaTopic, Source):
         messages = rows.messages(bounds, options, tombstones=self.tombstones == "keep")
         found = rows.rows(messages, self._columns(ctx.site, rows, messages))
         return rows.strict(found) if self.on_error == "fail" else rows.marked(found)
+
+    def explain_failure(
+        self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
+    ) -> DeltaworksError:
+        """A Spark that got the connector while it ran cannot tell why a task of its failed."""
+        if _UNTOLD not in error.message:
+            return error
+        try:
+            self.reader(ctx.site, self.isolation).info()
+        except StorageError as silent:
+            return silent
+        return error
 
     def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
         from deltaworks.engines.spark.columns import declared_columns

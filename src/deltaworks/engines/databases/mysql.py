@@ -210,10 +210,6 @@ class MySql(Server):
         )
         return next((name for name, kind in found if kind in _RANGES), "")
 
-    def size_bytes(self, talk: Conversation, place: Place) -> int:
-        sql = "SELECT data_length FROM information_schema.tables WHERE table_schema = %s"
-        return int(talk.one(f"{sql} AND table_name = %s", place.schema, place.table) or 0)
-
     def writer_options(self) -> Mapping[str, str]:
         return {"useBulkStmts": "true"}
 

@@ -10,9 +10,14 @@ from urllib.parse import quote
 
 from deltaworks.engines.databases.address import Address
 from deltaworks.engines.databases.errors import database_error
-from deltaworks.engines.databases.server import Column, Conversation, Place, Server
+from deltaworks.engines.databases.server import (
+    BLOCK_BYTES,
+    Column,
+    Conversation,
+    Place,
+    Server,
+)
 
-_BLOCK_BYTES = 8192
 _BLOCK_RANGES = 140_000
 """The first version that reads a range of blocks without looking at the others."""
 _PLAIN = (
@@ -169,19 +174,16 @@ class Postgres(Server):
         )
         return next((name for name, kind in found if kind in _RANGES), "")
 
-    def size_bytes(self, talk: Conversation, place: Place) -> int:
-        return int(talk.one("SELECT pg_relation_size(to_regclass(%s))", self.sql_of(place)) or 0)
-
     def blocks(self, talk: Conversation, place: Place) -> int:
         found = talk.rows(
-            "SELECT relkind, current_setting('server_version_num')::int "
+            "SELECT relkind, current_setting('server_version_num')::int, pg_relation_size(oid) "
             "FROM pg_class WHERE oid = to_regclass(%s)",
             self.sql_of(place),
         )
         plain = (
             bool(found) and found[0][0] in ("r", "m", b"r", b"m") and found[0][1] >= _BLOCK_RANGES
         )
-        return self.size_bytes(talk, place) // _BLOCK_BYTES if plain else 0
+        return int(found[0][2]) // BLOCK_BYTES if plain else 0
 
     def snapshot(self, talk: Conversation) -> str:
         return str(talk.one("SELECT pg_export_snapshot()"))

@@ -14,6 +14,7 @@ from deltaworks.errors import MissingDependencyError
 
 STAGE = "_deltaworks_stage_"
 BATCHES = "_deltaworks_batches"
+BLOCK_BYTES = 8192
 
 
 @dataclass(frozen=True)
@@ -198,10 +199,6 @@ class Server(ABC):
     @abstractmethod
     def partition_key(self, talk: Conversation, place: Place) -> str:
         """A column of the primary key that can be cut into ranges; empty when there is none."""
-
-    @abstractmethod
-    def size_bytes(self, talk: Conversation, place: Place) -> int:
-        """About how large a table is; 0 when the server does not know."""
 
     def blocks(self, talk: Conversation, place: Place) -> int:
         """How many blocks a table has that can be read one range by one; 0 when it cannot."""

@@ -101,7 +101,8 @@ def file_changes(
             f'commit {version} of "{location}" is no longer in its log',
             hint="the log was cleaned up; only commits that are still there can be looked into",
         )
-    actions = [json.loads(line) for line in text.splitlines()]
+    lines = text.split("\n")  # other breaks of lines stand within values
+    actions = [json.loads(line) for line in lines if line]
     added, removed = (
         frozenset(action[kind]["path"] for action in actions if kind in action)
         for kind in ("add", "remove")

@@ -14,12 +14,12 @@ _CHOICES = "go on with what is left by --from earliest, or load everything anew 
 
 def identity_of(topic: str, info: TopicInfo) -> str:
     """Another one as soon as the topic is made anew, or is one of another cluster."""
-    return f"{info.cluster}/{topic}/{info.topic_id}"
+    return f"{topic} {info.topic_id} {info.cluster}"  # ids may hold any sign but a blank
 
 
 def same_name(identity: str, topic: str) -> bool:
     """Whether a recorded identity is of a topic with this name."""
-    return identity.rpartition("/")[0].partition("/")[2] == topic
+    return identity.partition(" ")[0] == topic
 
 
 def offset_bounds(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltaworks.engines.spark.connection import require_jvm
 from deltaworks.engines.spark.connector_jars import add_jars
 from deltaworks.errors import ConfigError
 
@@ -77,6 +78,7 @@ class AnyJdbc:
 
     def _quoted(self, name: str) -> str:
         """An identifier as Spark's dialect for this database writes it."""
+        require_jvm(self.spark, "`type: jdbc`", instead="choose a profile with a driver of its own")
         dialects = self.spark._jvm.org.apache.spark.sql.jdbc.JdbcDialects  # type: ignore[union-attr]
         if '"' in name or "`" in name or "]" in name:
             raise ConfigError(f'"{name}" is not a name that can be quoted safely')

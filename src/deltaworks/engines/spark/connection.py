@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PORT = 15002
+_GUESSED_CORES = 4
 _HADOOP = "spark.hadoop."
 
 
@@ -36,6 +37,11 @@ def let_go(session: SparkSession) -> None:
     """End a session that a server would otherwise keep for an hour."""
     if not has_jvm(session):
         session.stop()
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once; over Connect nobody tells, so it is guessed."""
+    return spark.sparkContext.defaultParallelism if has_jvm(spark) else _GUESSED_CORES
 
 
 def require_jvm(spark: SparkSession, what: str, *, instead: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Literal
 
 from deltaworks.contracts.plugin import REJECTED
@@ -121,9 +123,14 @@ class MessageRows:
         from pyspark.sql import functions as F
         from pyspark.sql.avro.functions import from_avro
 
+        fields, nothing = _avro_record(self.avro_schema)
         record = from_avro(F.col(VALUE), self.avro_schema, {"mode": "PERMISSIVE"})
         frame = messages.withColumn(_RECORD, record)
-        wrong = F.col(VALUE).isNotNull() & F.col(_RECORD).isNull()
+        # Spark makes a record of NULLs of what it cannot read, so that one is looked at twice
+        found = [F.col(_RECORD).getField(name).isNotNull() for name in fields]
+        wrong = F.col(VALUE).isNotNull() & ~reduce(or_, found)
+        if nothing is not None:
+            wrong &= F.col(VALUE) != F.lit(nothing)
         corrupt = F.when(wrong, _as_base64(F.col(VALUE)))
         others = [name for name in messages.columns if name != VALUE]
         return frame.select(
@@ -182,6 +189,20 @@ class MessageRows:
         from pyspark.sql import functions as F
 
         return F.concat(F.lit(f'the message at "{self.topic}" '), F.col(PLACE))
+
+
+def _avro_record(schema: str) -> tuple[list[str], bytes | None]:
+    """The fields of a record, and its bytes when all are NULL; None where one cannot be."""
+    try:
+        document = json.loads(schema)
+        kinds = {field["name"]: field["type"] for field in document["fields"]}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            "avro_schema is no record of Avro", hint='{"type": "record", "fields": [...]}'
+        ) from None
+    if not all(isinstance(kind, list) and "null" in kind for kind in kinds.values()):
+        return list(kinds), None
+    return list(kinds), bytes(2 * kind.index("null") for kind in kinds.values())
 
 
 def as_text(value: Column) -> Column:

@@ -23,10 +23,11 @@ def require_pattern(spark: SparkSession, pattern: str, *, where: str) -> None:
 def _problem(spark: SparkSession, pattern: str) -> str:
     """What Java says against a pattern; empty when it reads it."""
     from pyspark.errors import IllegalArgumentException, SparkRuntimeException
+    from pyspark.sql import functions as F
 
     if not has_jvm(spark):
         try:
-            spark.sql("SELECT '' RLIKE :pattern", args={"pattern": pattern}).collect()
+            spark.range(1).select(F.lit("").rlike(pattern)).collect()
         except SparkRuntimeException:
             return "Java does not read it"
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.engines.spark.connection import sibling
 from deltaworks.engines.spark.engine import table_sql
 from deltaworks.engines.spark.errors import translate
 from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
@@ -18,7 +19,7 @@ def delete_rows(spark: SparkSession, location: str, where: str, *, note: Mapping
     """Remove rows and say why in the commit; answers how many."""
     from pyspark.errors import PySparkException
 
-    session = spark.newSession()
+    session = sibling(spark)
     with set_for_one_write(session, {USER_METADATA: safe_json(dict(note))}):
         try:
             statement = f"DELETE FROM {table_sql(location)} WHERE {where}"  # noqa: S608 - our own words
