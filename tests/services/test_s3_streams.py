@@ -19,6 +19,14 @@ from tests.streams.tables import SCHEMA, batch
 from tests.workbench import Workbench
 
 
+IMPATIENT = {
+    "timeout": "500ms",
+    "connect_timeout": "500ms",
+    "max_retries": "0",
+    "retry_timeout": "500ms",
+}
+
+
 @pytest.fixture
 def bucket(s3: S3Server, request: pytest.FixtureRequest) -> Bucket:
     return Bucket(s3, f"{zlib.crc32(request.node.name.encode())}")
@@ -109,8 +117,7 @@ def test_a_server_that_is_not_there_is_a_short_error_without_the_secret(s3: S3Se
 
 
 def test_an_outage_is_an_error_after_a_while_and_costs_no_row(bucket: Bucket, s3: S3Server) -> None:
-    short = {"timeout": "500ms", "connect_timeout": "500ms", "max_retries": "0"}
-    bucket.options.update(short, retry_timeout="500ms")
+    bucket.options.update(IMPATIENT)
     with bucket.opened(limits=Limits(retry_seconds=1.2)) as sink:
         sink.write(batch(1))
         sink.commit_epoch(1)
@@ -126,8 +133,7 @@ def test_an_outage_is_an_error_after_a_while_and_costs_no_row(bucket: Bucket, s3
 
 
 def test_an_outage_is_waited_out(bucket: Bucket, s3: S3Server) -> None:
-    short = {"timeout": "500ms", "connect_timeout": "500ms", "max_retries": "0"}
-    bucket.options.update(short, retry_timeout="500ms")
+    bucket.options.update(IMPATIENT)
     with bucket.opened(limits=Limits(retry_seconds=60)) as sink:
         sink.write(batch(1))
         sink.commit_epoch(1)

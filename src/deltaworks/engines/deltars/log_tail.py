@@ -103,6 +103,7 @@ class LogTail:
             Path(draft).unlink()
             self.version += 1
             self._txns.update({txn.app_id: txn.version for txn in txns})
+            self._removed.clear()
             return self.version
         raise CommitConflict(f'another writer was faster in "{self.location}"')
 
