@@ -67,6 +67,14 @@ def held(folder: Path | str, storage: dict[str, str] | None = None) -> list[tupl
     return sorted((row["key"], row["place"], row["epoch"]) for row in rows)
 
 
+def left_over(folder: Path | str, storage: dict[str, str] | None = None) -> set[str]:
+    """Files of the stream that no commit knows."""
+    from deltaworks.engines.deltars.data_files import DataFolder
+
+    place = DataFolder(f"{folder}/t", storage_options=storage)
+    return set(place.names("stream.")) - place.committed_names()
+
+
 def stream(
     folder: Path | str,
     mode: str,

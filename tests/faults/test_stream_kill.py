@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.streaming import held, model, stream
+from tests.faults.streaming import held, left_over, model, stream
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ def test_a_killed_stream_ends_where_an_undisturbed_one_would(
     assert held(tmp_path) in (model(mode, 4), model(mode, 5))
     assert stream(tmp_path, mode, "", 0, 8) == 0
     assert held(tmp_path) == model(mode, 8)
+    assert not left_over(tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["append", "changelog"])
@@ -36,3 +37,4 @@ def test_so_does_one_that_is_killed_at_a_moment_nobody_chose(tmp_path: Path, mod
     assert held(tmp_path) in [model(mode, epoch) for epoch in range(4, 40)]
     assert stream(tmp_path, mode, "", 0, 40) == 0
     assert held(tmp_path) == model(mode, 40)
+    assert not left_over(tmp_path)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.streaming import MODES, POINTS, held, model, stream
+from tests.faults.streaming import MODES, POINTS, held, left_over, model, stream
 from tests.services.buckets import Bucket
 from tests.services.s3_server import S3Server, s3_server, server_program
 
@@ -85,6 +85,7 @@ def test_a_killed_stream_ends_where_an_undisturbed_one_would(
         landed.append({"epoch": epoch, "stands": stands[0]})
     assert stream(where, mode, "", 0, EPOCHS, storage) == 0
     assert held(where, storage) == model(mode, EPOCHS)
+    assert not left_over(where, storage)
     at = datetime.now(UTC).isoformat(timespec="seconds")
     cell = {"at": at, "store": store, "mode": mode, "point": point, "n": n}
     with LOG.open("a", encoding="utf-8") as log:

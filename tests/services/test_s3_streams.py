@@ -18,7 +18,6 @@ from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.streams.tables import SCHEMA, batch
 from tests.workbench import Workbench
 
-
 IMPATIENT = {
     "timeout": "500ms",
     "connect_timeout": "500ms",

@@ -125,9 +125,13 @@ def test_a_draft_that_a_crash_left_is_never_written_over(tmp_path: Path) -> None
         sink.write(batch(1))
         sink.commit_epoch(1)
     first = log(tmp_path) / f"{1:020d}.json"
-    os.link(first, log(tmp_path) / "_commit_w.json.tmp")
     before = first.read_bytes()
+    drafts = [log(tmp_path) / f"_commit_{name}.json.tmp" for name in ("w", "w.joining")]
+    for draft in drafts:
+        os.link(first, draft)
     with opened(tmp_path) as sink:
+        assert not [draft for draft in drafts if draft.exists()]
+        os.link(first, drafts[0])  # as if a commit had failed halfway
         sink.write(batch(2))
         sink.commit_epoch(2)
     assert first.read_bytes() == before

@@ -203,6 +203,7 @@ def _prefix(writer: Writer) -> str:
 
 def _clean(table: EpochTable, writer: Writer, folder: DataFolder) -> None:
     """Remove files that an earlier session of this writer wrote and never committed."""
+    table.remove_drafts()
     unused = set(folder.names(_prefix(writer))) - table.files()
     if not unused:
         return

@@ -20,7 +20,13 @@ from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
 from deltaworks.engines.deltars.joining import Joining, files_schema, joinable, small_groups
 from deltaworks.engines.deltars.log import check_log, file_changes
-from deltaworks.engines.deltars.log_tail import LogTail, add_action, commit_info, tail_of
+from deltaworks.engines.deltars.log_tail import (
+    LogTail,
+    add_action,
+    commit_info,
+    remove_drafts,
+    tail_of,
+)
 from deltaworks.engines.deltars.schemas import as_delta
 from deltaworks.engines.deltars.statistics import MOST_COLUMNS
 from deltaworks.engines.deltars.writable import refuse_properties
@@ -195,6 +201,11 @@ class EpochTable:
             return self.reopened()
         return EpochTable(self.place, beside.table, only_adds=self._only_adds)
 
+    def remove_drafts(self) -> None:
+        """Remove what a crash left of commits under this writer's name."""
+        with translated(self.location):
+            remove_drafts(self.location, [self._only_adds, _joiner(self._only_adds)])
+
     def restores(self, since: int) -> tuple[TableRestore, ...]:
         """The commits after a version that set the table back, oldest first."""
         if self.version <= since:
@@ -346,7 +357,7 @@ class EpochTable:
         return removed
 
     def _join(self, note: Mapping[str, Any], small_bytes: int) -> int:
-        tail = self._tail_as(f"{self._joins}.joining")
+        tail = self._tail_as(_joiner(self._joins))
         groups = small_groups(self.table, small_bytes)
         if tail is None or not groups:
             return 0
@@ -429,6 +440,11 @@ class MergePlan:
     update: str | None
     insert: str | None
     delete: str = ""
+
+
+def _joiner(writer: str) -> str:
+    """The name under which files are joined beside a writer; no writer can have it."""
+    return f"{writer}.joining"
 
 
 _COUNTED = ("inserted", "updated", "deleted")

@@ -112,7 +112,7 @@ class LogTail:
 
     def _draft(self, actions: Sequence[Mapping[str, Any]]) -> str:
         """The commit under another name, safe on disk: it is whole from the moment it is there."""
-        path = f"{self.location}/_delta_log/_commit_{self.writer}.json.tmp"
+        path = _draft_path(self.location, self.writer)
         lines = (json.dumps(action, ensure_ascii=False, allow_nan=False) for action in actions)
         Path(path).unlink(missing_ok=True)  # a crash may have left it, linked as a commit
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -177,6 +177,16 @@ def add_action(file: DataFile, *, is_new: bool) -> dict[str, Any]:
             "stats": file.statistics,
         }
     }
+
+
+def remove_drafts(location: str, writers: Sequence[str]) -> None:
+    """Remove what a crash left of commits under these names."""
+    for writer in writers if not is_url(location) else ():
+        Path(_draft_path(location, writer)).unlink(missing_ok=True)
+
+
+def _draft_path(location: str, writer: str) -> str:
+    return f"{location}/_delta_log/_commit_{writer}.json.tmp"
 
 
 def _txn(txn: Txn) -> dict[str, Any]:
