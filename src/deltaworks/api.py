@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.model.epochs import EpochRecord
+    from deltaworks.model.probe import ProbeResult
     from deltaworks.runtime.quarantine import Choice, Quarantine
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
@@ -384,6 +385,12 @@ class Project:
 
         plan, place = self._plan(target, None), self._workplace()
         return stream_plan(plan, place, writer_id=writer_id, files_per_epoch=files_per_epoch)
+
+    def probe(self, name: str, *, variables: Variables | None = None) -> tuple[ProbeResult, ...]:
+        """Try to reach a bucket, a path, a credential, or what a pipeline reads; no JVM."""
+        from deltaworks.runtime.probe import probe
+
+        return probe(name, self.config, lambda pipeline: self._plan(pipeline, variables))
 
     def epochs(self, table: str) -> tuple[EpochRecord, ...]:
         """Which version each epoch of a table's streams became, oldest first."""

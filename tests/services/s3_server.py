@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 ACCESS_KEY, SECRET_KEY = "lake-reader-1", "canary/s3+secret-1"
+BLIND_ACCESS_KEY, BLIND_SECRET_KEY = "lake-blind-1", "canary/s3+secret-2"
+"""Of somebody who may write and not look."""
 _START_SECONDS = 60
 _GRPC_OFFSET = 10_000
 
@@ -59,7 +61,12 @@ def s3_server(program: str, folder: Path) -> Iterator[S3Server]:
         "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
-    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    blind = {
+        "name": "blind",
+        "credentials": [{"accessKey": BLIND_ACCESS_KEY, "secretKey": BLIND_SECRET_KEY}],
+        "actions": ["Write"],
+    }
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity, blind]}))
     master, volume, filer, s3 = _free_ports(4)
     command = [program, "-logtostderr=true", "server", f"-dir={folder / 'data'}"]
     command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-master.port={master}"]

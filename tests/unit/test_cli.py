@@ -50,6 +50,7 @@ COMMANDS = [
     ("secrets", "list"),
     ("secrets", "rm"),
     ("secrets", "test"),
+    ("sources", "test"),
     ("stream", "run"),
     ("stream", "epochs"),
     ("jars", "fetch"),

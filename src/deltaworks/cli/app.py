@@ -20,6 +20,7 @@ from deltaworks.cli import (
     runs,
     schema,
     secrets,
+    sources,
     stream,
     table,
     test,
@@ -71,6 +72,7 @@ app.command("checks")(checks.checks)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(table.app, name="table")
 app.add_typer(secrets.app, name="secrets")
+app.add_typer(sources.app, name="sources")
 app.add_typer(stream.app, name="stream")
 app.add_typer(jars.app, name="jars")
 

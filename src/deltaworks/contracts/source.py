@@ -59,6 +59,14 @@ class Source(Plugin):
         """Whether its columns are found in what it reads, so that a plan should show them."""
         return False
 
+    def probe(self, site: Site) -> str:
+        """What is there, found without an engine by the smallest real look; an error when it fails.
+
+        Sources that connect to a server override it, and read one row.
+        """
+        self.bounds(site, None)
+        return "it can be read"
+
     def tables_read(self, site: Site) -> tuple[str, ...]:
         """Locations of the tables this source reads."""
         return ()

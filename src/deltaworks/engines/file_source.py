@@ -11,7 +11,7 @@ from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.contracts.source import Source
-from deltaworks.engines.files import changed_file, file_bounds, newer_files
+from deltaworks.engines.files import changed_file, file_bounds, found_files, newer_files
 from deltaworks.engines.partitions import partition_keys
 from deltaworks.model.batch import Bounds
 
@@ -45,6 +45,9 @@ class FileSource(Source):
 
     def files_read(self, site: Site) -> tuple[str, ...]:
         return (site.path(self.path),)
+
+    def probe(self, site: Site) -> str:
+        return found_files(self.bounds(site, None))
 
     def start_at(self, site: Site, point: str) -> Bounds | None:
         start_ns = int(parse_moment(point).timestamp() * 1e9)

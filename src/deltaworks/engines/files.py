@@ -128,6 +128,17 @@ def changed_file(bounds: Bounds) -> str:
     return ""
 
 
+def found_files(bounds: Bounds) -> str:
+    """How many files there are, the first of which can be opened."""
+    first, count = bounds.files[0].path, len(bounds.files)
+    try:
+        with open(first, "rb") as handle:
+            handle.read(1)
+    except OSError as problem:
+        raise unreadable_file(first, problem) from problem
+    return f'file "{first}"' + (f" and {count - 1:,} more" if count > 1 else "")
+
+
 def unreadable_file(path: str, problem: OSError) -> DeltaworksError:
     """The error for a file that cannot be read: what the disk says, or that it is damaged."""
     if problem.strerror is None:

@@ -72,6 +72,16 @@ class DeltaRsEngine:
             query = QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t")
             return int(pa.table(query.read_all()).column("n")[0].as_py())
 
+    def holds_rows(self, location: str) -> bool:
+        """Whether a table has a row, found by reading one."""
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        table = self.open(location)
+        with translated(location):
+            query = QueryBuilder().register("t", table).execute("SELECT * FROM t LIMIT 1")
+            return bool(pa.table(query.read_all()).num_rows)
+
     def open(self, location: str, version: int | None = None) -> DeltaTable:
         """The table itself, its log looked at first."""
         from deltalake import DeltaTable

@@ -47,6 +47,11 @@ class TableSource(Source):
             return problem.message
         return "" if found.table_id == bounds.identity else "it is another table now"
 
+    def probe(self, site: Site) -> str:
+        found = self.info(site)
+        holds = DeltaRsEngine().holds_rows(found.location)
+        return f"version {found.version}, {'one row was read' if holds else 'no rows'}"
+
     def tables_read(self, site: Site) -> tuple[str, ...]:
         return (self.location(site),)
 
