@@ -159,8 +159,8 @@ def test_the_page_on_credentials_shows_the_refusal_of_a_secret(
     options = "  options:\n    password: hunter2\n"
     extract = f"extract:\n{options}  type: csv\n  path: a.csv\n"
     desk.pipeline("orders", f"{extract}load: {{type: delta, table: t}}\n")
-    (shown,) = of_language("docs/credentials.md", "text")
-    assert run_cli("validate").stderr == shown.text
+    shown = [example.text for example in of_language("docs/credentials.md", "text")]
+    assert run_cli("validate").stderr in shown
 
 
 def test_everything_on_the_page_of_streams_works_in_order_without_a_jvm(
