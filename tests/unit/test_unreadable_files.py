@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from deltaworks.engines.files import refuse_other_files
+from deltaworks.engines.files import found_files, refuse_other_files
 from deltaworks.engines.footers import rows_in_footers
 from deltaworks.engines.spark.json_files import JsonFiles
-from deltaworks.errors import InputError, StorageError
+from deltaworks.errors import DeltaworksError, InputError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 
 
@@ -47,3 +48,10 @@ def test_a_torn_archive_is_damaged_not_forbidden(tmp_path: Path, content: bytes)
     path.write_bytes(content)
     with pytest.raises(InputError, match="check that it was written completely"):
         list(JsonFiles(encoding="UTF-8", multiline=False).lines(str(path)))
+
+
+def test_a_file_that_was_found_and_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    stamp = FileStamp(str(tmp_path), 0, 1)  # not even root opens a folder as a file
+    bounds = Bounds(kind=FILES, identity=str(tmp_path), files=(stamp,))
+    with pytest.raises(DeltaworksError, match=re.escape(str(tmp_path))):
+        found_files(bounds)
