@@ -1,42 +1,98 @@
-"""A small proxy before the S3 server: it slows answers down, and tells of requests on their way."""
+"""A small proxy before the S3 server: it slows answers down, loses one, or strikes the server.
+
+It is a process of its own, because some calls of delta-rs hold Python's lock while they wait for
+an answer, which a thread of the same process could not pass on.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-_REQUEST = re.compile(rb"(GET|PUT|POST|HEAD|DELETE) (\S+) HTTP/1\.1\r\n")
+_REQUEST = re.compile(rb"PUT (\S+) HTTP/1\.1\r\n")
+_GO_ON = b"HTTP/1.1 100"
+"""Not an answer yet: the server asks for the rest of the request."""
 
 
 class Proxy:
+    """The proxy as its tests see it."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.endpoint = f"http://127.0.0.1:{self._heard()['port']}"
+
+    def slow_down(self, seconds: float) -> None:
+        """Hold every answer back from now on."""
+        self._tell(delay=seconds)
+
+    def kill_at(self, pattern: str, pid: int) -> None:
+        """Kill a process -9 when something is put at a path for the first time."""
+        self._tell(pattern=pattern, pid=pid)
+
+    def lose_answer(self, pattern: str) -> None:
+        """Lose the answer to the first put at a path: it is done, and nobody hears of it."""
+        self._tell(pattern=pattern, pid=0)
+
+    def struck(self) -> str:
+        """The path at which it happened; waits until it has."""
+        return str(self._heard()["struck"])
+
+    def _tell(self, **word: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(word) + "\n")
+        self._process.stdin.flush()
+        assert self._heard() == {"heard": True}
+
+    def _heard(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        return dict(json.loads(self._process.stdout.readline()))
+
+
+@contextmanager
+def proxy_before(port: int) -> Iterator[Proxy]:
+    """A proxy on a port of its own, until the block ends."""
+    command = [sys.executable, __file__, str(port)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            yield Proxy(process)
+        finally:
+            process.kill()
+
+
+class _Passage:
     """Passes bytes on, in both directions, as they are."""
 
     def __init__(self, port: int) -> None:
-        self.delay_seconds = 0.0
-        self.on_request: Callable[[str, str], None] = lambda _verb, _path: None
-        self.swallow = False
-        """Whether an answer is lost: the server has done what was asked, and nobody hears of it."""
         self._target = port
+        self._delay = 0.0
+        self._pattern: re.Pattern[str] | None = None
+        self._pid = 0
+        self._losing = False
         self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listening.getsockname()[1])
+        _say(port=self._listening.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def close(self) -> None:
-        self._listening.close()
+    def obey(self, word: dict[str, Any]) -> None:
+        self._delay = word.get("delay", self._delay)
+        if "pattern" in word:
+            self._pattern, self._pid = re.compile(word["pattern"]), word["pid"]
+        _say(heard=True)
 
     def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listening.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+        while True:
+            client, _ = self._listening.accept()
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
         with client, suppress(OSError):
@@ -45,28 +101,39 @@ class Proxy:
                 back = threading.Thread(target=self._answers, args=(server, client), daemon=True)
                 back.start()
                 while data := client.recv(1 << 16):
-                    for verb, path in _REQUEST.findall(data):
-                        self.on_request(verb.decode(), path.decode())
+                    for path in _REQUEST.findall(data):
+                        self._look(path.decode())
                     server.sendall(data)
                 server.shutdown(socket.SHUT_WR)
                 back.join()
 
+    def _look(self, path: str) -> None:
+        if self._pattern is None or not self._pattern.search(path):
+            return
+        self._pattern = None
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+        else:
+            self._losing = True
+        _say(struck=path)
+
     def _answers(self, server: socket.socket, client: socket.socket) -> None:
         with suppress(OSError):
             while data := server.recv(1 << 16):
-                time.sleep(self.delay_seconds)
-                if self.swallow:
+                time.sleep(self._delay)
+                if self._losing and not data.startswith(_GO_ON):
+                    self._losing = False
                     break
                 client.sendall(data)
             client.shutdown(socket.SHUT_RDWR)
-            self.swallow = False
 
 
-@contextmanager
-def proxy_before(port: int) -> Iterator[Proxy]:
-    """A proxy on a port of its own, until the block ends."""
-    proxy = Proxy(port)
-    try:
-        yield proxy
-    finally:
-        proxy.close()
+def _say(**word: Any) -> None:
+    sys.stdout.write(json.dumps(word) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    passage = _Passage(int(sys.argv[1]))
+    for line in sys.stdin:
+        passage.obey(json.loads(line))

@@ -126,7 +126,7 @@ def _is_free(port: int) -> bool:
 
 
 def _wait_until_ready(server: S3Server, log: Path) -> None:
-    """Ready is who takes a bucket, and not who opens a port."""
+    """Ready is who takes an object, and not who opens a port or lists what there was."""
     deadline = time.monotonic() + _START_SECONDS
     while reason := _refusal(server):
         if server.process.poll() is not None or time.monotonic() > deadline:
@@ -137,7 +137,10 @@ def _wait_until_ready(server: S3Server, log: Path) -> None:
 
 def _refusal(server: S3Server) -> str:
     try:
-        server.files().create_dir("probe")
+        files = server.files()
+        files.create_dir("probe")
+        with files.open_output_stream("probe/object") as handle:
+            handle.write(b"ready")
     except OSError as problem:
         return str(problem)
     return ""

@@ -280,7 +280,7 @@ def test_who_may_only_read_is_told_so_and_nothing_is_written(lake: Lake) -> None
 
 def test_a_store_that_never_answers_is_an_error_after_the_time_that_is_set(lake: Lake) -> None:
     with proxy_before(lake.server.port) as proxy:
-        proxy.delay_seconds = 30
+        proxy.slow_down(30)
         lake.settle(
             f"endpoint: '{proxy.endpoint}', path_style: true, "
             "delta_rs: {max_retries: '0', timeout: 500ms, retry_timeout: 1s}"
@@ -294,7 +294,7 @@ def test_a_store_that_never_answers_is_an_error_after_the_time_that_is_set(lake:
 
 def test_slow_answers_only_take_longer(lake: Lake, stores: Stores) -> None:
     with proxy_before(lake.server.port) as proxy:
-        proxy.delay_seconds = 0.05
+        proxy.slow_down(0.05)
         lake.settle(f"endpoint: '{proxy.endpoint}', path_style: true")
         slow = lake.open().config.stores
         records = RunRecords(lake.at("slow"), "shop", stores=slow)

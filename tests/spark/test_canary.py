@@ -203,8 +203,10 @@ def test_sparks_event_log_keeps_failed_tasks_and_plans_without_it(
     assert "redacted" in settings["spark.hadoop.fs.s3a.secret.key"]
 
 
-def test_the_environment_page_shows_settings_without_it(left: tuple[Path, str, set[str]]) -> None:
-    page = (left[0] / "environment.page").read_text()
-    assert "spark.hadoop.harmless.name" in page
-    assert "(redacted)" in page
-    assert not leaks(page.encode())
+def test_the_pages_of_spark_show_settings_without_it(left: tuple[Path, str, set[str]]) -> None:
+    pages = {path.name: path.read_text() for path in left[0].glob("*.page")}
+    assert len(pages) == 4
+    (settings,) = [text for name, text in pages.items() if name.endswith("-environment.page")]
+    assert "spark.hadoop.harmless.name" in settings
+    assert "(redacted)" in settings
+    assert [name for name, text in pages.items() if leaks(text.encode())] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
 
@@ -17,6 +17,7 @@ from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
 from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import read_document, read_pipeline
+from deltaworks.pipeline.places import storage_of
 from deltaworks.pipeline.stages import Load, Plan, Stage
 from deltaworks.suggest import did_you_mean
 
@@ -160,7 +161,8 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
 
 def require_places(config: ProjectConfig, plan: Plan) -> None:
     """Raise when a pipeline would write where it must not."""
-    if problems := _place_problems(config, [plan]):
+    reached = replace(config, storage=storage_of(config, plan))
+    if problems := _place_problems(reached, [plan]):
         raise SpecError(f'pipeline "{plan.pipeline.name}" is wrong', problems=problems)
 
 
@@ -230,7 +232,7 @@ def _unknown_credentials(config: ProjectConfig, plans: list[Plan]) -> list[Probl
         for name in stage.plugin.credentials()
     ]
     vault = config.vault if named or config.storage else Vault()
-    found = _unknown_to_stores(config, vault)
+    found = _unknown_to_stores(config, vault, besides={name for _, _, name in named})
     for plan, stage, name in named:
         if problem := vault.problem(name):
             message, hint = problem
@@ -238,12 +240,12 @@ def _unknown_credentials(config: ProjectConfig, plans: list[Plan]) -> list[Probl
     return found
 
 
-def _unknown_to_stores(config: ProjectConfig, vault: Vault) -> list[Problem]:
+def _unknown_to_stores(config: ProjectConfig, vault: Vault, *, besides: set[str]) -> list[Problem]:
     file = shown_path(config.file) if config.file else ""
     told = {
         location: vault.problem(settings.credential)
         for location, settings in config.storage.items()
-        if settings.credential
+        if settings.credential and settings.credential not in besides
     }
     return [
         Problem(

@@ -48,6 +48,14 @@ def with_credentials(config: ProjectConfig, plan: Plan) -> ProjectConfig:
     return replace(config, storage=storage) if named else config
 
 
+def storage_of(config: ProjectConfig, plan: Plan) -> dict[str, StorageSettings]:
+    """How the buckets that a run of the plan touches are opened; others need not be."""
+    touched = [store_place(place) for place in places_of(plan, Site.of(config))]
+    buckets = {place[:2] for place in touched if place is not None}
+    opened = with_credentials(config, plan).storage
+    return {name: how for name, how in opened.items() if (store_place(name) or ())[:2] in buckets}
+
+
 def _opened(
     storage: dict[str, StorageSettings], bucket: str, credential: str
 ) -> dict[str, StorageSettings]:

@@ -101,7 +101,7 @@ class EventTable:
                 return self._engine.open(self.location)
 
     def _create(self) -> DeltaTable:
-        from deltalake import DeltaTable
+        from deltalake import CommitProperties, DeltaTable
 
         with translated(self.location):
             return DeltaTable.create(
@@ -110,6 +110,8 @@ class EventTable:
                 mode="error",
                 configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
                 storage_options=table_options(self._engine.stores, self.location) or None,
+                # Tried again, the later of two makers would put its table over the other's.
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
 
 

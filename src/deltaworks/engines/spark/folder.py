@@ -93,7 +93,8 @@ class FolderWriter(ABC):
                 self._refuse_mixture(manifest, frame.columns)
             self.clear_staging()
             writer = counter.watch(frame).write.format(self.file_format).options(**self.options)
-            writer.partitionBy(*partition_by).save(self.staging)
+            # Overwritten, as what is left of a folder on S3 may be a mark that only Spark sees.
+            writer.mode("overwrite").partitionBy(*partition_by).save(self.staging)
             rows = counter.rows()
             document = {
                 **manifest,
