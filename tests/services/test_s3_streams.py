@@ -70,9 +70,7 @@ def test_keyed_epochs_land_there_too(bucket: Bucket) -> None:
     assert bucket.ids() == [1, 2]
 
 
-def test_four_writers_lose_nothing(bucket: Bucket) -> None:
-    bucket.opened().close()
-
+def test_four_writers_make_one_table_and_lose_nothing(bucket: Bucket) -> None:
     def stream(i: int) -> None:
         with bucket.opened(f"w{i}") as sink:
             for n in range(5):

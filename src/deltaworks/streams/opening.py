@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -15,7 +15,7 @@ from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.writable import refuse_unwritable
 from deltaworks.engines.lock import joining_lock, locked, table_lock, writer_lock
-from deltaworks.errors import ConfigError, TableNotFound
+from deltaworks.errors import CommitConflict, ConfigError, TableNotFound
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef, absolute, is_url
@@ -191,12 +191,14 @@ def _opened(place: TablePlace, ref: TableRef, new: NewTable, locks: _Locks) -> A
                 hint="give a schema, and it is made; looked in " + ref.location,
             ) from None
     with locks.alone():
+        with suppress(TableNotFound):  # somebody else may have made it meanwhile
+            return place.open()
         try:
-            return place.open()  # somebody else made it meanwhile
-        except TableNotFound:
             return place.create(
                 new.schema, partition_by=new.partition_by, properties=new.properties
             )
+        except CommitConflict:  # nobody is alone on an object store
+            return place.open()
 
 
 def _prefix(writer: Writer) -> str:

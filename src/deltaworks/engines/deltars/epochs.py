@@ -77,8 +77,8 @@ class TablePlace:
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
     ) -> DeltaTable:
-        """A new table, without rows."""
-        from deltalake import DeltaTable
+        """A new table, without rows; of two who make it at once the later fails."""
+        from deltalake import CommitProperties, DeltaTable
 
         wanted = dict(properties or {})
         refuse_properties(wanted)
@@ -94,6 +94,7 @@ class TablePlace:
                 partition_by=list(partition_by),
                 configuration=known,
                 storage_options=dict(self.storage_options),
+                commit_properties=CommitProperties(max_commit_retries=0),
             )
             if own:  # of these delta-rs knows nothing, and in `create` it would ask for no feature
                 table.alter.set_table_properties(own, raise_if_not_exists=False)
