@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.orders import as_csv, order_line
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -15,7 +17,6 @@ SCHEMA = (
     "order_id bigint, customer_id bigint, country string, amount double, "
     "status string, updated_at timestamp, note string"
 )
-COUNTRIES = ("NL", "DE", "FR", "BE", "ES", "IT", "PL", "SE")
 
 
 class CsvBulk:
@@ -26,14 +27,8 @@ class CsvBulk:
     most_ratio = 1.10
 
     def prepare(self, folder: Path) -> None:
-        lines = ["order_id,customer_id,country,amount,status,updated_at,note\n"]
-        for i in range(ROWS):
-            country = COUNTRIES[i * 7 % len(COUNTRIES)]
-            moment = f"2026-01-{i % 28 + 1:02d} {i % 24:02d}:{i % 60:02d}:00"
-            lines.append(
-                f"{i},{i * 31 % 50_000},{country},{i % 9973 / 100},open,{moment},order number {i}\n"
-            )
-        (folder / "orders.csv").write_text("".join(lines), encoding="utf-8")
+        lines = (order_line(i, day=i % 28 + 1) for i in range(ROWS))
+        (folder / "orders.csv").write_text(as_csv(lines), encoding="utf-8")
 
     def ours(self, project: Project, folder: Path, round_: int) -> None:
         from deltaworks.pipeline.spec import Pipeline

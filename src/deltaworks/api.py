@@ -80,8 +80,10 @@ class Project:
         listeners: Sequence[Listener] = (),
         notify: Callable[[str], None] = _silent,
         clock: Clock | None = None,
+        one_command: bool = False,
     ) -> None:
         self.config = config
+        self._one_command = one_command
         self._notify = notify
         self._clock = clock or SystemClock()
         self._bus = Bus(listeners)
@@ -97,14 +99,18 @@ class Project:
         spark: SparkSession | None = None,
         listeners: Sequence[Listener] = (),
         notify: Callable[[str], None] = _silent,
+        one_command: bool = False,
     ) -> Self:
-        """The project at or above a folder; a session you bring is used instead of our own."""
+        """The project at or above a folder; a session you bring is used instead of our own.
+
+        A process that ends with its first call says `one_command`: Java is started to fit that.
+        """
         start = Path(path).expanduser().absolute()
         if not start.exists():
             raise ConfigError(f'folder "{path}" does not exist')
         folder = start if start.is_dir() else start.parent
         config = load_project(folder, environ=os.environ, profile=profile, variables=variables)
-        return cls(config, spark=spark, listeners=listeners, notify=notify)
+        return cls(config, spark=spark, listeners=listeners, notify=notify, one_command=one_command)
 
     def __enter__(self) -> Self:
         return self
@@ -174,7 +180,7 @@ class Project:
         plan = self._plan(target, variables)
         explain = explain_offline if offline else explain_plan
         with plan.pipeline.origin.wording():
-            return explain(plan, self._workplace())
+            return explain(plan, self._workplace(plan))
 
     def preview(
         self,
@@ -190,7 +196,7 @@ class Project:
 
         plan = self._plan(target, variables)
         with plan.pipeline.origin.wording():
-            return preview_plan(plan, self._workplace(), step=step, limit=limit, full=full)
+            return preview_plan(plan, self._workplace(plan), step=step, limit=limit, full=full)
 
     def run(
         self,
@@ -202,7 +208,8 @@ class Project:
         """Run a pipeline once; a run that fails is a result with an error."""
         from deltaworks.runtime.runner import RunOptions, run_plan
 
-        return run_plan(self._plan(target, variables), self._workplace(), RunOptions(**options))
+        plan = self._plan(target, variables)
+        return run_plan(plan, self._workplace(plan), RunOptions(**options))
 
     def run_all(
         self,
@@ -225,7 +232,7 @@ class Project:
         wanted = RunOptions(**options)
 
         def job(plan: Plan) -> Job:
-            place = self._workplace()
+            place = self._workplace(*plans)
             written = (load.plugin.target(self.site).location for load in plan.loads)
             return Job(
                 name=plan.pipeline.name,
@@ -258,7 +265,7 @@ class Project:
         from deltaworks.runtime.runner import RunOptions, run_plan
 
         plan = self._plan(self.find_run(run_id).pipeline, variables)
-        return run_plan(plan, self._workplace(), RunOptions(finish_only=True))
+        return run_plan(plan, self._workplace(plan), RunOptions(finish_only=True))
 
     def load_parked(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
         """Commit the batch that a run had to park, and do nothing else."""
@@ -266,7 +273,7 @@ class Project:
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
-        return run_plan(plan, self._workplace(), RunOptions(parked_run=record.run_id))
+        return run_plan(plan, self._workplace(plan), RunOptions(parked_run=record.run_id))
 
     def abandon(self, run_id: str, *, variables: Variables | None = None) -> int:
         """Give up the batch that a run left unfinished, if it landed nowhere; its number."""
@@ -297,7 +304,8 @@ class Project:
         from deltaworks.runtime.runner import RunOptions, run_plan
 
         options = RunOptions(replay=choice or Choice(), changes=dict(changes or {}))
-        return run_plan(self._plan(pipeline, variables), self._workplace(), options)
+        plan = self._plan(pipeline, variables)
+        return run_plan(plan, self._workplace(plan), options)
 
     def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
         """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
@@ -472,7 +480,7 @@ class Project:
                 raise ConfigError(f'there is no pipeline "{name}"', hint=did_you_mean(name, known))
         return (*(plan for name, plan in known.items() if not names or name in names), *built)
 
-    def _workplace(self) -> Workplace:
+    def _workplace(self, *plans: Plan) -> Workplace:
         from deltaworks.runtime.workplace import Workplace
 
         return Workplace(
@@ -481,4 +489,5 @@ class Project:
             bus=self._bus,
             spark=self._starter,
             notify=self._notify,
+            plans=plans if self._one_command else (),
         )

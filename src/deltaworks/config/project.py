@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -48,6 +48,8 @@ class EngineSettings(BaseModel):
     """Where Spark runs: this machine, or a cluster's URL."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Spark settings; they win over ours."""
+    compiler: Literal["auto", "quick", "full"] = "auto"
+    """How Java compiles: `quick` starts sooner, `full` works faster, `auto` goes by the input."""
 
 
 class LockSettings(BaseModel):

@@ -41,14 +41,17 @@ class SparkStarter:
         """Whether there is a session already."""
         return self._base is not None
 
-    def session(self, run_id: str | None) -> SparkSession:
+    def session(
+        self, run_id: str | None, *, input_bytes: Callable[[], int | None] = lambda: None
+    ) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
         logs = Path(self._config.warehouse) / OWN_FOLDER / "logs"
-        return self._start(logs / f"spark-{run_id}.log" if run_id else None).newSession()
+        log_file = logs / f"spark-{run_id}.log" if run_id else None
+        return self._start(log_file, input_bytes).newSession()
 
     def shared(self) -> SparkSession:
         """The project's session, for notebooks."""
-        return self._start(None)
+        return self._start(None, lambda: None)
 
     def close(self) -> None:
         """Stop Spark, if it was started here."""
@@ -58,12 +61,12 @@ class SparkStarter:
             stop_session(self._base)
         self._base = None
 
-    def _start(self, log_file: Path | None) -> SparkSession:
+    def _start(self, log_file: Path | None, input_bytes: Callable[[], int | None]) -> SparkSession:
         from deltaworks.engines.spark.session import is_up
 
         with self._starting:  # several runs may need it at the same moment
             if self._base is None or (self._owns_jvm and not is_up()):
-                self._base = self._adopt() or self._launch(log_file)
+                self._base = self._adopt() or self._launch(log_file, input_bytes)
             return self._base
 
     def _adopt(self) -> SparkSession | None:
@@ -71,7 +74,7 @@ class SparkStarter:
 
         return None if self._own is None else adopt_session(self._own)
 
-    def _launch(self, log_file: Path | None) -> SparkSession:
+    def _launch(self, log_file: Path | None, input_bytes: Callable[[], int | None]) -> SparkSession:
         from deltaworks.engines.spark.session import SessionSettings, is_up, start_session
 
         master = self._config.engine.master
@@ -79,6 +82,7 @@ class SparkStarter:
             raise ConfigError("Spark Connect comes with a later release", hint="use local[*]")
         found = (self._config.store_access(location) for location in self._config.storage)
         stores = [access for access in found if access is not None]
+        self._owns_jvm = not is_up()
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
             master=master,
@@ -86,8 +90,9 @@ class SparkStarter:
             jars=(*CORE_JARS, *store_jars(stores)),
             log_file=log_file,
             hadoop=_joined(stores, hadoop_settings),
+            compiler=self._config.engine.compiler,
+            input_bytes=input_bytes() if self._owns_jvm else None,
         )
-        self._owns_jvm = not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.errors import translated
@@ -308,10 +309,9 @@ class EpochTable:
         return frozenset(unquote(path) for path in self._adds("path"))
 
     def _adds(self, column: str) -> list[Any]:
-        import pyarrow as pa
 
         with translated(self.location):
-            found: list[Any] = pa.table(self.table.get_add_actions()).column(column).to_pylist()
+            found: list[Any] = arrow_table(self.table.get_add_actions()).column(column).to_pylist()
             return found
 
     @contextmanager

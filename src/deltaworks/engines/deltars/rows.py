@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.redact import safe_json
@@ -19,14 +20,13 @@ def query_rows(
     location: str, columns: str, *, where: str, rest: str = "", version: int | None = None
 ) -> list[dict[str, Any]]:
     """Columns of the rows that a condition covers; foreign words in it went through `text`."""
-    import pyarrow as pa
     from deltalake import QueryBuilder
 
     table = DeltaRsEngine().open(location, version)
     with translated(location):
         sql = f"SELECT {columns} FROM t WHERE {where} {rest}"  # noqa: S608 - our own words
-        answer = QueryBuilder().register("t", table).execute(sql).read_all()
-        return pa.table(answer).to_pylist()  # type: ignore[no-any-return]
+        answer = QueryBuilder().register("t", table).execute(sql)
+        return arrow_table(answer).to_pylist()  # type: ignore[no-any-return]
 
 
 def delete_rows(location: str, where: str, *, note: Mapping[str, Any]) -> int:

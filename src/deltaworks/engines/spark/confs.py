@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from deltaworks.engines.spark.compiler import Compiler
 from deltaworks.engines.spark.memory import driver_memory_mebibytes
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import ConfigError
@@ -44,6 +45,9 @@ class SessionSettings:
     log_file: Path | None = None
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of storage, secrets among them; set through the socket, once the JVM is up."""
+    compiler: Compiler = "auto"
+    input_bytes: int | None = None
+    """What a process that ends with its first command will read; None where more may come."""
 
     @property
     def local(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ import psutil
 from deltaworks.config.cache import cache_dir
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
+from deltaworks.engines.spark.compiler import choose_compiler, wanted_compiler
 from deltaworks.engines.spark.confs import (
     DELTA_EXTENSION,
     RUNTIME_CONF,
@@ -49,6 +51,7 @@ __all__ = [
     "stop_session",
 ]
 
+_LOG = logging.getLogger(__name__)
 _HADOOP = "spark.hadoop."
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CANCEL_TRIES = 3
@@ -76,7 +79,9 @@ def start_session(
     scratch = _scratch()
     java_options = trust_options(environ, cache=cache)
     if settings.local:
-        java_options += _collector_options(settings, environ)
+        said = _said_to_java(settings, environ)
+        java_options += collector_options(said)
+        java_options += _compiler_options(settings, environ, said)
         java_options += _archive_options(
             class_archive(java, jars=jars, spark_home=spark_home, cache=cache), environ
         )
@@ -229,10 +234,20 @@ def _archive_options(archive: ClassArchive, environ: Mapping[str, str]) -> list[
     return archive.options(wish)
 
 
-def _collector_options(settings: SessionSettings, environ: Mapping[str, str]) -> list[str]:
+def _said_to_java(settings: SessionSettings, environ: Mapping[str, str]) -> list[str]:
+    """The user's own options for Java, wherever they are written."""
     said = [environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")]
     names = (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions")
-    return collector_options([*said, *(settings.conf.get(name, "") for name in names)])
+    return [*said, *(settings.conf.get(name, "") for name in names)]
+
+
+def _compiler_options(
+    settings: SessionSettings, environ: Mapping[str, str], said: Sequence[str]
+) -> tuple[str, ...]:
+    wanted = wanted_compiler(environ, settings.compiler)
+    choice = choose_compiler(wanted, input_bytes=settings.input_bytes, said=said)
+    _LOG.debug(choice.reason)
+    return choice.options
 
 
 def _scratch() -> Path:
