@@ -17,6 +17,8 @@ class Layout:
     cluster_by: tuple[str, ...] = ()
     z_order: tuple[str, ...] = ()
     """Columns the files are sorted by once the rows are in."""
+    bloom: tuple[str, ...] = ()
+    """Columns whose values every file keeps a Bloom filter of."""
     properties: Mapping[str, str] = field(default_factory=dict)
     target_file_bytes: int | None = None
 

@@ -127,6 +127,8 @@ class DeltaSink(Sink):
     """The size that optimised writes and compaction aim at, such as `128mb`."""
     stats_columns: Names = ()
     """Columns whose minimum and maximum are kept for skipping files."""
+    bloom: Names = ()
+    """Columns that single rows are looked up by: files keep a Bloom filter of their values."""
     optimize_write: bool | None = None
     """Whether rows are shuffled before a write so that files have a good size."""
     auto_compact: bool | None = None
@@ -144,6 +146,10 @@ class DeltaSink(Sink):
             found.append(problem)
         if self.partition_by and self.cluster_by:
             found.append('"partition_by" and "cluster_by" exclude each other')
+        folders = set(self.bloom) & set(self.partition_by)
+        found.extend(f'"bloom" is not for "{name}": it makes folders' for name in folders)
+        if self.bloom and self.properties.get("delta.columnMapping.mode", "none") != "none":
+            found.append('"bloom" is not for tables with delta.columnMapping.mode')
         if self.after_load:
             found.extend(self.after_load.problems())
             if self.after_load.z_order and self.cluster_by:
@@ -380,7 +386,8 @@ class DeltaSink(Sink):
             partition_by=self.partition_by,
             cluster_by=self.cluster_by,
             z_order=self.after_load.z_order if self.after_load else (),
-            properties={**set_ones, **self.properties},
+            bloom=self.bloom,
+            properties={**set_ones, **_bloom_properties(self.bloom), **self.properties},
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )
 
@@ -422,6 +429,12 @@ class DeltaSink(Sink):
 
         ref = self.target(ctx.site)
         return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now)
+
+
+def _bloom_properties(columns: Sequence[str]) -> dict[str, str]:
+    """What makes Parquet keep filters, each as large as the values of a file need."""
+    filters = {f"parquet.bloom.filter.enabled#{name}": "true" for name in columns}
+    return {"parquet.bloom.filter.adaptive.enabled": "true", **filters} if filters else {}
 
 
 def _bare(columns: Sequence[str]) -> set[str]:
