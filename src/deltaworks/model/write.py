@@ -8,6 +8,10 @@ from typing import Literal
 
 from deltaworks.model.commit import Txn
 
+Wish = Literal[
+    "auto", "plain", "merge", "broadcast", "shuffle", "copy_on_write", "deletion_vectors"
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -19,6 +23,8 @@ class Layout:
     """Columns the files are sorted by once the rows are in."""
     bloom: tuple[str, ...] = ()
     """Columns whose values every file keeps a Bloom filter of."""
+    sought: tuple[str, ...] = ()
+    """Columns that rows are found by, such as the keys of a merge."""
     properties: Mapping[str, str] = field(default_factory=dict)
     target_file_bytes: int | None = None
 
@@ -78,6 +84,8 @@ class Upsert:
     duplicates: KeepOne | None = None
     """Refused when left out."""
     merge_schema: bool = False
+    strategy: Wish = "auto"
+    """How the rows go in; all ways give the same rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
