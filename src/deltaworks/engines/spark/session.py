@@ -54,6 +54,7 @@ __all__ = [
 _LOG = logging.getLogger(__name__)
 _HADOOP = "spark.hadoop."
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _CANCEL_TRIES = 3
 _ARCHIVE_SECONDS = 240
 
@@ -272,6 +273,8 @@ def _launch_environment(
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
+    # Spark's script asks a Java of its own for the command line, which is done in a moment.
+    environment["SPARK_LAUNCHER_OPTS"] = environ.get("SPARK_LAUNCHER_OPTS") or _SHORT_LIVED
     if settings.local:
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     elif environ.get("PYSPARK_PYTHON"):
