@@ -100,4 +100,6 @@ class Scd2:
     merge_schema: bool = False
 
 
+Writer = Literal["auto", "spark", "deltars"]
+"""Who commits a batch."""
 Write = Append | Overwrite | Upsert | Scd2

@@ -27,6 +27,7 @@ from deltaworks.model.write import (
     Stamp,
     Upsert,
     Write,
+    Writer,
 )
 from deltaworks.redact import holds_secret
 
@@ -127,6 +128,8 @@ class DeltaSink(Sink):
     """The size that optimised writes and compaction aim at, such as `128mb`."""
     stats_columns: Names = ()
     """Columns whose minimum and maximum are kept for skipping files."""
+    writer: Writer = "spark"
+    """Who commits: `auto` lets delta-rs land small batches on one machine, which is quicker."""
     bloom: Names = ()
     """Columns that single rows are looked up by: files keep a Bloom filter of their values."""
     optimize_write: bool | None = None
@@ -168,6 +171,8 @@ class DeltaSink(Sink):
         for mode, names in _FIELDS_OF_MODES.items():
             given = [name for name in names if self._says(name)] if self.mode != mode else []
             yield from (f'"{name}" belongs to mode "{mode}", not "{self.mode}"' for name in given)
+        if self.writer == "deltars" and self.mode == "overwrite":
+            yield '"writer: deltars" is not for mode "overwrite": Spark replaces rows'
         if self.replace_where and self.overwrite_schema:
             yield '"replace_where" and "overwrite_schema" exclude each other'
 
@@ -256,7 +261,8 @@ class DeltaSink(Sink):
         if state.exists and self.mode in ("ignore", "error") and not batch.replace:
             return self._refused(ref, state)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
-        writer = TableWriter(ctx.spark, ref.location, layout=self._layout(), stamp=stamp)
+        layout, location = self._layout(), ref.location
+        writer = TableWriter(ctx.spark, location, layout=layout, stamp=stamp, writer=self.writer)
         asked = self._asked()
         if isinstance(asked, Upsert | Scd2):
             return self._merge(ctx, writer, frame, asked, replacing=batch.replace)

@@ -160,13 +160,18 @@ def _alone(location: str) -> Iterator[None]:
 
 def refuse_full_disk(location: str) -> None:
     """delta-rs panics, on the user's screen, when a disk fills up under it."""
-    if is_url(location):
-        return
-    place = next((p for p in (Path(location), *Path(location).parents) if p.exists()), None)
-    if place is not None and shutil.disk_usage(place).free < _LEAST_FREE_BYTES:
+    if not has_room(location, _LEAST_FREE_BYTES):
         raise StorageError(
             f'no space left on the disk of "{location}"', hint="free some space and run it again"
         )
+
+
+def has_room(location: str, size_bytes: int) -> bool:
+    """Whether so much can be written there; nobody can tell of an object store."""
+    if is_url(location):
+        return True
+    place = next((p for p in (Path(location), *Path(location).parents) if p.exists()), None)
+    return place is None or bool(shutil.disk_usage(place).free >= size_bytes)
 
 
 def make_folder(location: str) -> None:
