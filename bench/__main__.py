@@ -18,9 +18,9 @@ from typing import Any
 
 import psutil
 
+from bench.processes import SIDES, run_commands
 from bench.worker import find_case
 
-SIDES = ("ours", "plain")
 WARM_UP_ROUNDS = 6  # the JVM still compiles hot code in the first ones
 
 
@@ -66,6 +66,8 @@ class Worker:
 def run_case(name: str, rounds: int) -> dict[str, Any]:
     """All rounds of one case, the sides taking turns."""
     case = find_case(name)
+    if hasattr(case, "commands"):
+        return run_commands(case, rounds)
     folder = Path(tempfile.mkdtemp(prefix="deltaworks-bench-"))
     try:
         (folder / "project").mkdir()

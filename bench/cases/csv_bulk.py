@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.case import fingerprint
+from bench.orders import as_csv, order_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +18,6 @@ SCHEMA = (
     "order_id bigint, customer_id bigint, country string, amount double, "
     "status string, updated_at timestamp, note string"
 )
-COUNTRIES = ("NL", "DE", "FR", "BE", "ES", "IT", "PL", "SE")
 
 
 class CsvBulk:
@@ -29,14 +29,8 @@ class CsvBulk:
     connectors = ()
 
     def prepare(self, folder: Path) -> None:
-        lines = ["order_id,customer_id,country,amount,status,updated_at,note\n"]
-        for i in range(ROWS):
-            country = COUNTRIES[i * 7 % len(COUNTRIES)]
-            moment = f"2026-01-{i % 28 + 1:02d} {i % 24:02d}:{i % 60:02d}:00"
-            lines.append(
-                f"{i},{i * 31 % 50_000},{country},{i % 9973 / 100},open,{moment},order number {i}\n"
-            )
-        (folder / "orders.csv").write_text("".join(lines), encoding="utf-8")
+        lines = (order_line(i, day=i % 28 + 1) for i in range(ROWS))
+        (folder / "orders.csv").write_text(as_csv(lines), encoding="utf-8")
 
     def finish(self) -> None:
         return

@@ -87,8 +87,10 @@ class Project:
         listeners: Sequence[Listener] = (),
         notify: Callable[[str], None] = _silent,
         clock: Clock | None = None,
+        one_command: bool = False,
     ) -> None:
         self.config = config
+        self._one_command = one_command
         self._notify = notify
         self._clock = clock or SystemClock()
         self._bus = Bus(listeners)
@@ -104,14 +106,18 @@ class Project:
         spark: SparkSession | None = None,
         listeners: Sequence[Listener] = (),
         notify: Callable[[str], None] = _silent,
+        one_command: bool = False,
     ) -> Self:
-        """The project at or above a folder; a session you bring is used instead of our own."""
+        """The project at or above a folder; a session you bring is used instead of our own.
+
+        A process that ends with its first call says `one_command`: Java is started to fit that.
+        """
         start = Path(path).expanduser().absolute()
         if not start.exists():
             raise ConfigError(f'folder "{path}" does not exist')
         folder = start if start.is_dir() else start.parent
         config = load_project(folder, environ=os.environ, profile=profile, variables=variables)
-        return cls(config, spark=spark, listeners=listeners, notify=notify)
+        return cls(config, spark=spark, listeners=listeners, notify=notify, one_command=one_command)
 
     def __enter__(self) -> Self:
         return self
@@ -235,7 +241,7 @@ class Project:
         wanted = RunOptions(**options)
 
         def job(plan: Plan) -> Job:
-            place = self._workplace(plan)
+            place = self._workplace(plan, among=plans)
             written = (load.plugin.target(self.site).location for load in plan.loads)
             return Job(
                 name=plan.pipeline.name,
@@ -462,10 +468,14 @@ class Project:
         config = replace(self.config, names=self._names(given))
         return (*plans_of(config, required_files(config), names), *built)
 
-    def _workplace(self, plan: Plan | None = None) -> Workplace:
-        """Where a plan is at work, its buckets opened as it says, or no plan in particular."""
+    def _workplace(self, plan: Plan | None = None, *, among: Sequence[Plan] = ()) -> Workplace:
+        """Where a plan is at work, its buckets opened as it says, or no plan in particular.
+
+        The plans it is among are all that will run.
+        """
         from deltaworks.runtime.workplace import Workplace
 
+        known = () if plan is None else (plan,)
         config = self.config if plan is None else with_credentials(self.config, plan)
         if plan is not None:
             self._starter.need(places_of(plan, Site.of(config)), config.stores)
@@ -475,4 +485,5 @@ class Project:
             bus=self._bus,
             spark=self._starter,
             notify=self._notify,
+            plans=tuple(among) or known if self._one_command else (),
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.source_tree import ROOT
+from tests.workbench import Workbench
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "delta", "deltalake", "pandas", "numpy", "ibis", "duckdb")
 REPORT = f"""
@@ -28,14 +29,14 @@ except SystemExit as stop:
 """
 
 
-def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_python(code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("COV_", "COVERAGE_"))}
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=environment,
+        env={**environment, **variables},
     )
 
 
@@ -72,3 +73,33 @@ def test_what_is_about_files_alone_loads_nothing_heavy(arguments: tuple[str, ...
     done = run_python(COMMAND + REPORT + "sys.exit(code)", *words)
     assert loaded(done) == []
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# What a run of one small file needs before Java is there; raise it only for a reason.
+MOST_MODULES = 840
+NEEDLESS = ("pandas", "pyarrow.dataset", "ssl", "http.client", "asyncio", "cryptography")
+COUNT = f"""
+print("modules:", len(sys.modules), *sorted(set({NEEDLESS!r}) & set(sys.modules)), file=sys.stderr)
+"""
+
+
+def test_a_run_loads_nothing_needless_before_its_jvm(desk: Workbench, tmp_path: Path) -> None:
+    """Counted, not timed: pandas alone would take longer than all else."""
+    java = tmp_path / "java"
+    (java / "bin").mkdir(parents=True)
+    (java / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (java / "bin" / "java").chmod(0o755)
+    (java / "release").write_text(
+        'JAVA_VERSION="17.0.1"\nMODULES="java.base jdk.incubator.vector"\n'
+    )
+    desk.write("in.csv", "id\n1\n")
+    desk.pipeline(
+        "p", "extract: {type: csv, path: in.csv, schema: 'id int'}\nload: {type: delta, table: t}\n"
+    )
+    words = ("run", "p", "--project", str(desk.root))
+    done = run_python(COMMAND + COUNT, *words, JAVA_HOME=str(java))
+    assert "Spark did not start" in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("modules:")]
+    _, count, *needless = line.split()
+    assert needless == []
+    assert int(count) <= MOST_MODULES

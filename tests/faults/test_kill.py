@@ -12,7 +12,7 @@ from tests.workbench import Workbench
 
 PIPELINE = """
 extract: {type: csv, path: "data/in.csv", schema: "id bigint, v string"}
-load: {type: delta, table: t, mode: append}
+load: {type: delta, table: t, mode: append, writer: WRITER}
 """
 KILLED = """
 import os, signal, sys
@@ -27,10 +27,13 @@ Project.open(sys.argv[1], listeners=[listen]).run("t")
 """
 
 
-@pytest.mark.parametrize("event", ["StageStarted", "Committed"])
-def test_a_killed_append_lands_once(bench: Workbench, event: str) -> None:
+@pytest.mark.parametrize(
+    ("event", "writer"),
+    [("StageStarted", "spark"), ("Committed", "spark"), ("Committed", "deltars")],
+)
+def test_a_killed_append_lands_once(bench: Workbench, event: str, writer: str) -> None:
     bench.write("data/in.csv", "id,v\n1,a\n2,b\n")
-    bench.pipeline("t", PIPELINE)
+    bench.pipeline("t", PIPELINE.replace("WRITER", writer))
     command = [sys.executable, "-c", KILLED, str(bench.root), event]
     killed = subprocess.run(command, check=False, timeout=240, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr

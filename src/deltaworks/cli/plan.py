@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from deltaworks.api import Project
 from deltaworks.cli.boundary import answering
 from deltaworks.cli.options import (
     DebugOption,
@@ -16,11 +15,11 @@ from deltaworks.cli.options import (
     ProjectOption,
     QuietOption,
     VarOption,
-    parse_variables,
     project_folder,
 )
 from deltaworks.cli.output import print_json, print_plan
 from deltaworks.cli.progress import Progress
+from deltaworks.cli.running import open_project
 
 
 def plan(
@@ -38,13 +37,7 @@ def plan(
     """Show what a run would change: rows, schema, statement. Nothing is written."""
     with answering(as_json=as_json, debug=debug):
         with Progress(quiet=quiet) as progress:
-            opened = Project.open(
-                project_folder(project, target),
-                profile=profile,
-                variables=parse_variables(var),
-                listeners=[progress.listen],
-                notify=progress.say,
-            )
+            opened = open_project(project_folder(project, target), profile, var, progress)
             result = opened.plan(target, offline=offline)
         if as_json:
             print_json(result.to_json())

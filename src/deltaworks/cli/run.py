@@ -20,11 +20,11 @@ from deltaworks.cli.options import (
     QuietOption,
     VarOption,
     complete_pipeline,
-    parse_variables,
     project_folder,
 )
 from deltaworks.cli.output import print_json, print_run, print_summary
 from deltaworks.cli.progress import Progress
+from deltaworks.cli.running import open_project
 from deltaworks.clock import parse_duration
 from deltaworks.errors import ConfigError, DeltaworksError, Interrupted, SpecError
 from deltaworks.model.results import RunResult, error_document
@@ -109,13 +109,7 @@ def run(
         with Progress(quiet=quiet) as progress:
 
             def opened() -> Project:
-                return Project.open(
-                    project_folder(project, target),
-                    profile=profile,
-                    variables=parse_variables(var),
-                    listeners=[progress.listen],
-                    notify=progress.say,
-                )
+                return open_project(project_folder(project, target), profile, var, progress)
 
             if target is None:
                 results = _run_many(opened, select, options, parallel, as_json=as_json)
@@ -141,7 +135,7 @@ def _end(results: Sequence[RunResult]) -> None:
 
 
 def _run_many(
-    open_project: Callable[[], Project],
+    opening: Callable[[], Project],
     pattern: str,
     options: dict[str, Any],
     parallel: int,
@@ -150,7 +144,7 @@ def _run_many(
 ) -> tuple[RunResult, ...]:
     """Run the selected pipelines; none when a file of the project is wrong."""
     try:
-        project = open_project()
+        project = opening()
         names = _selected(project, pattern)
     except DeltaworksError as error:
         if not as_json:
@@ -172,14 +166,12 @@ def _selected(project: Project, pattern: str) -> list[str]:
     return found
 
 
-def _run_one(
-    open_project: Callable[[], Project], target: str, options: dict[str, Any]
-) -> RunResult:
+def _run_one(opening: Callable[[], Project], target: str, options: dict[str, Any]) -> RunResult:
     """One run; what stops it before it has an id is told in the same form."""
     from deltaworks.runtime.schedule import failed_before
 
     try:
-        return open_project().run(target, **options)
+        return opening().run(target, **options)
     except DeltaworksError as error:
         return failed_before(Path(target).stem, error)
 

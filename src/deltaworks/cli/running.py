@@ -19,6 +19,7 @@ def open_project(project: str, profile: str, var: list[str] | None, progress: Pr
         variables=parse_variables(var),
         listeners=[progress.listen],
         notify=progress.say,
+        one_command=True,
     )
 
 

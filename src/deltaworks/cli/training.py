@@ -25,6 +25,7 @@ load:
   type: delta
   table: orders
   mode: upsert
+  writer: "${var:writer}"
   merge_keys: [id]
   duplicates: {keep: newest, by: at}
 """,
@@ -39,9 +40,11 @@ load: {type: delta, table: totals, mode: overwrite, partition_by: [country]}
 """,
 }
 _DAYS = (
-    "id,country,amount,at\n1,NL,1.5,2026-01-01\n2,DE,-1,2026-01-01\n",
-    "id,country,amount,at\n1,NL,2.5,2026-01-02\n3,FR,3,2026-01-02\nx,FR,3,2026-01-02\n",
+    ("spark", "id,country,amount,at\n1,NL,1.5,2026-01-01\n2,DE,-1,2026-01-01\n"),
+    ("spark", "id,country,amount,at\n1,NL,2.5,2026-01-02\n3,FR,3,2026-01-02\nx,FR,3,2026-01-02\n"),
+    ("auto", "id,country,amount,at\n1,NL,3.5,2026-01-03\n"),
 )
+"""Who commits, and what: the classes of both ways are wanted."""
 
 
 def archive_of(environ: Mapping[str, str], notify: Callable[[str], None]) -> ClassArchive:
@@ -60,10 +63,10 @@ def make_archive(environ: Mapping[str, str], notify: Callable[[str], None]) -> C
             (root / name).write_text(text, encoding="utf-8")
         config = load_project(root, environ={**environ, ARCHIVE_VARIABLE: "make"})
         with Project(config, notify=notify) as project:
-            for day in _DAYS:
+            for writer, day in _DAYS:
                 (root / "orders.csv").write_text(day, encoding="utf-8")
                 for pipeline in ("orders", "totals"):
-                    result = project.run(pipeline)
+                    result = project.run(pipeline, variables={"writer": writer})
                     if result.error is not None:
                         raise result.error
     if not archive.finish():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -49,6 +49,8 @@ class EngineSettings(BaseModel):
     """Where Spark runs: this machine, or a cluster's URL."""
     conf: dict[str, str] = Field(default_factory=dict)
     """Spark settings; they win over ours."""
+    compiler: Literal["auto", "quick", "full"] = "auto"
+    """How Java compiles: `quick` starts sooner, `full` works faster, `auto` goes by the input."""
 
 
 class LockSettings(BaseModel):

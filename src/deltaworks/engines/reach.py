@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import ssl
 
 from deltaworks.errors import StorageError
 from deltaworks.model.probe import Reason
@@ -13,6 +12,8 @@ _SECONDS = 10.0
 
 def reach(host: str, port: int, *, tls: bool = False, wait_seconds: float = _SECONDS) -> None:
     """Connect and hang up; an error says whether name, port or certificate is at fault."""
+    import ssl
+
     place = f"{host}:{port}"
     try:
         with socket.create_connection((host, port), timeout=wait_seconds) as connection:

@@ -8,6 +8,10 @@ from typing import Literal
 
 from deltaworks.model.commit import Txn
 
+Wish = Literal[
+    "auto", "plain", "merge", "broadcast", "shuffle", "copy_on_write", "deletion_vectors"
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
@@ -17,6 +21,10 @@ class Layout:
     cluster_by: tuple[str, ...] = ()
     z_order: tuple[str, ...] = ()
     """Columns the files are sorted by once the rows are in."""
+    bloom: tuple[str, ...] = ()
+    """Columns whose values every file keeps a Bloom filter of."""
+    sought: tuple[str, ...] = ()
+    """Columns that rows are found by, such as the keys of a merge."""
     properties: Mapping[str, str] = field(default_factory=dict)
     target_file_bytes: int | None = None
 
@@ -76,6 +84,8 @@ class Upsert:
     duplicates: KeepOne | None = None
     """Refused when left out."""
     merge_schema: bool = False
+    strategy: Wish = "auto"
+    """How the rows go in; all ways give the same rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,4 +100,6 @@ class Scd2:
     merge_schema: bool = False
 
 
+Writer = Literal["auto", "spark", "deltars"]
+"""Who commits a batch."""
 Write = Append | Overwrite | Upsert | Scd2

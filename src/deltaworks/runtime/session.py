@@ -52,13 +52,18 @@ class SparkStarter:
         return self._base is not None
 
     def session(
-        self, run_id: str | None, *, connectors: Collection[str] = frozenset()
+        self,
+        run_id: str | None,
+        *,
+        connectors: Collection[str] = frozenset(),
+        input_bytes: Callable[[], int | None] = lambda: None,
     ) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
         from deltaworks.engines.spark.connection import sibling
 
         logs, files = _log_folder(self._config), self._fetched(connectors)
-        spark = sibling(self._start(logs / f"spark-{run_id}.log" if run_id else None))
+        log_file = logs / f"spark-{run_id}.log" if run_id else None
+        spark = sibling(self._start(log_file, input_bytes))
         add_jars(spark, files)
         return spark
 
@@ -75,7 +80,7 @@ class SparkStarter:
 
     def shared(self) -> SparkSession:
         """The project's session, for notebooks."""
-        return self._start(None)
+        return self._start(None, lambda: None)
 
     def close(self) -> None:
         """Stop Spark, if it was started here."""
@@ -95,13 +100,15 @@ class SparkStarter:
         java = find_java(environ, cache=cache)
         return ensure_jars(jars, java=java, cache=cache, environ=environ, notify=self._notify)
 
-    def _start(self, log_file: Path | None) -> SparkSession:
+    def _start(
+        self, log_file: Path | None, input_bytes: Callable[[], int | None] = lambda: None
+    ) -> SparkSession:
         from deltaworks.engines.spark.session import is_up
 
         with self._starting:  # several runs may need it at the same moment
             if self._base is None or (self._owns_jvm and not self._remote and not is_up()):
                 self._reached.clear()
-                self._base = self._adopt() or self._launch(log_file)
+                self._base = self._adopt() or self._launch(log_file, input_bytes)
             self._reach(self._base)
             return self._base
 
@@ -122,19 +129,21 @@ class SparkStarter:
 
         return None if self._own is None else adopt_session(self._own)
 
-    def _launch(self, log_file: Path | None) -> SparkSession:
+    def _launch(self, log_file: Path | None, input_bytes: Callable[[], int | None]) -> SparkSession:
         from deltaworks.engines.spark.session import SessionSettings, is_up, start_session
 
         master = self._config.engine.master
         stores = self._stores(self._needed)
+        self._owns_jvm = self._remote or not is_up()
         settings = SessionSettings(
             app_name=f"deltaworks {self._config.name}",
             master=master,
             conf={**_joined(stores, log_store_settings), **self._config.engine.conf},
             jars=(*CORE_JARS, *store_jars(stores)),
             log_file=log_file,
+            compiler=self._config.engine.compiler,
+            input_bytes=input_bytes() if self._owns_jvm else None,
         )
-        self._owns_jvm = self._remote or not is_up()
         environ = self._config.names.environ
         return start_session(settings, environ=environ, notify=self._notify)
 

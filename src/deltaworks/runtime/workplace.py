@@ -12,7 +12,7 @@ from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
 from deltaworks.observe.bus import Bus
-from deltaworks.pipeline.stages import Stage
+from deltaworks.pipeline.stages import Plan, Stage
 from deltaworks.runtime.halt import Halt
 from deltaworks.runtime.ledger import Ledger
 from deltaworks.runtime.quarantine import Quarantine
@@ -31,6 +31,14 @@ class Workplace:
     notify: Callable[[str], None]
     halt: Halt = field(default_factory=Halt)
     """Stops the run that works here."""
+    plans: tuple[Plan, ...] = ()
+    """All that this process will run, where that is known; it ends afterwards."""
+
+    def input_bytes(self) -> int | None:
+        """How much this process will read in all; None when that is not known."""
+        from deltaworks.runtime.input_size import input_bytes
+
+        return input_bytes(self.plans, self.config)
 
     @property
     def site(self) -> Site:
@@ -90,7 +98,11 @@ def start_engine(
     if not place.spark.started:
         place.bus.tell(EngineStarting(run_id=run.run_id, pipeline=run.pipeline))
     with reaching_jvm():
-        spark = place.spark.session(run.run_id if keep_log else None, connectors=connectors)
+        spark = place.spark.session(
+            run.run_id if keep_log else None,
+            connectors=connectors,
+            input_bytes=place.input_bytes,
+        )
     place.bus.tell(
         EngineStarted(
             run_id=run.run_id, pipeline=run.pipeline, rows_so_far=lambda: rows_so_far(spark)

@@ -28,6 +28,7 @@ from deltaworks.model.write import (
     Stamp,
     Upsert,
     Write,
+    Writer,
 )
 from deltaworks.redact import holds_secret
 
@@ -131,6 +132,10 @@ class DeltaSink(NeedsCredential, Sink):
     """The size that optimised writes and compaction aim at, such as `128mb`."""
     stats_columns: Names = ()
     """Columns whose minimum and maximum are kept for skipping files."""
+    writer: Writer = "spark"
+    """Who commits: `auto` lets delta-rs land small batches on one machine, which is quicker."""
+    bloom: Names = ()
+    """Columns that single rows are looked up by: files keep a Bloom filter of their values."""
     optimize_write: bool | None = None
     """Whether rows are shuffled before a write so that files have a good size."""
     auto_compact: bool | None = None
@@ -148,6 +153,10 @@ class DeltaSink(NeedsCredential, Sink):
             found.append(problem)
         if self.partition_by and self.cluster_by:
             found.append('"partition_by" and "cluster_by" exclude each other')
+        folders = set(self.bloom) & set(self.partition_by)
+        found.extend(f'"bloom" is not for "{name}": it makes folders' for name in folders)
+        if self.bloom and self.properties.get("delta.columnMapping.mode", "none") != "none":
+            found.append('"bloom" is not for tables with delta.columnMapping.mode')
         if self.after_load:
             found.extend(self.after_load.problems())
             if self.after_load.z_order and self.cluster_by:
@@ -166,6 +175,8 @@ class DeltaSink(NeedsCredential, Sink):
         for name, modes in _MODES_OF_FIELDS.items():
             if self.mode not in modes and self._says(name):
                 yield f'"{name}" belongs to mode "{modes[0]}", not "{self.mode}"'
+        if self.writer == "deltars" and self.mode == "overwrite":
+            yield '"writer: deltars" is not for mode "overwrite": Spark replaces rows'
         if self.replace_where and self.overwrite_schema:
             yield '"replace_where" and "overwrite_schema" exclude each other'
 
@@ -276,8 +287,14 @@ class DeltaSink(NeedsCredential, Sink):
     def _writer(self, ctx: RunContext, stamp: Stamp, layout: Layout) -> TableWriter:
         from deltaworks.engines.spark.write import TableWriter
 
-        location, stores = self.target(ctx.site).location, ctx.site.stores
-        return TableWriter(ctx.spark, location, layout=layout, stamp=stamp, stores=stores)
+        return TableWriter(
+            ctx.spark,
+            self.target(ctx.site).location,
+            layout=layout,
+            stamp=stamp,
+            stores=ctx.site.stores,
+            writer=self.writer,
+        )
 
     def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
@@ -417,7 +434,8 @@ class DeltaSink(NeedsCredential, Sink):
             partition_by=self.partition_by,
             cluster_by=self.cluster_by,
             z_order=self.after_load.z_order if self.after_load else (),
-            properties={**set_ones, **self.properties},
+            bloom=self.bloom,
+            properties={**set_ones, **_bloom_properties(self.bloom), **self.properties},
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )
 
@@ -459,6 +477,12 @@ class DeltaSink(NeedsCredential, Sink):
 
         ref = self.target(ctx.site)
         return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now, stores=ctx.site.stores)
+
+
+def _bloom_properties(columns: Sequence[str]) -> dict[str, str]:
+    """What makes Parquet keep filters, each as large as the values of a file need."""
+    filters = {f"parquet.bloom.filter.enabled#{name}": "true" for name in columns}
+    return {"parquet.bloom.filter.adaptive.enabled": "true", **filters} if filters else {}
 
 
 def _bare(columns: Sequence[str]) -> set[str]:

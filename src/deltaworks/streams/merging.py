@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.deltars.epochs import EpochTable, MergePlan
+from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.model.commit import Txn
 from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest, refuse_null_keys
 from deltaworks.streams.landing import Landed, Spool, quoted

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log import check_log, commit_files
 from deltaworks.engines.object_stores import table_options
@@ -69,13 +70,12 @@ class DeltaRsEngine:
 
     def count(self, location: str) -> int:
         """The rows of a table, counted by reading it."""
-        import pyarrow as pa
         from deltalake import QueryBuilder
 
         table = self.open(location)
         with translated(location):
             query = QueryBuilder().register("t", table).execute("SELECT count(*) AS n FROM t")
-            return int(pa.table(query.read_all()).column("n")[0].as_py())
+            return int(arrow_table(query).column("n")[0].as_py())
 
     def holds_rows(self, location: str) -> bool:
         """Whether a table has a row, found by reading one."""
@@ -118,10 +118,9 @@ def _figures(
     table: DeltaTable, properties: Mapping[str, str]
 ) -> tuple[int | None, int | None, int | None]:
     """Rows, files and bytes from the log; rows only where the log knows them exactly."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    adds = pa.table(table.get_add_actions(flatten=False))
+    adds = arrow_table(table.get_add_actions(flatten=False))
     counts = adds.column("num_records") if "num_records" in adds.column_names else None
     size_bytes = pc.sum(adds.column("size_bytes")).as_py() or 0
     vectors = properties.get("delta.enableDeletionVectors") == "true"  # not subtracted there

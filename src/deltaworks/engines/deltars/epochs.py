@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.errors import translated
@@ -27,8 +28,9 @@ from deltaworks.engines.deltars.log_tail import (
     remove_drafts,
     tail_of,
 )
+from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.schemas import as_delta
-from deltaworks.engines.deltars.statistics import MOST_COLUMNS
+from deltaworks.engines.deltars.statistics import MOST_COLUMNS, writer_properties
 from deltaworks.engines.deltars.writable import refuse_properties
 from deltaworks.engines.files import fsync_commit, fsync_path
 from deltaworks.errors import GuardError
@@ -39,7 +41,12 @@ from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+    from deltalake import (
+        CommitProperties,
+        DeltaTable,
+        PostCommitHookProperties,
+        WriterProperties,
+    )
 
 _COMMIT_RETRIES = 100
 """delta-rs tries again at once when another writer was faster; 15 times unless told otherwise."""
@@ -264,7 +271,7 @@ class EpochTable:
                 "append",
                 self.table.schema(),
                 partition_by=list(self.partition_columns),
-                commit_properties=_properties(txns, note),
+                commit_properties=commit_properties(txns, note),
                 post_commithook_properties=_no_hooks(),
             )
         return self._landed(note)
@@ -290,7 +297,8 @@ class EpochTable:
                 rows,
                 mode="overwrite",
                 predicate=where,
-                commit_properties=_properties(txns, note),
+                writer_properties=self._writing(),
+                commit_properties=commit_properties(txns, note),
                 post_commithook_properties=_no_hooks(),
             )
         return self._landed(note, with_files=True)
@@ -306,17 +314,36 @@ class EpochTable:
                 source_alias="source",
                 target_alias="target",
                 streamed_exec=False,
-                commit_properties=_properties(txns, note),
+                max_spill_size=plan.most_memory_bytes,
+                writer_properties=self._writing(),
+                commit_properties=commit_properties(txns, note),
                 post_commithook_properties=_no_hooks(),
             )
             if plan.delete:
                 merger = merger.when_matched_delete(plan.delete)
-            merger = merger.when_matched_update(dict(plan.columns), plan.update)
-            done = merger.when_not_matched_insert(dict(plan.columns), plan.insert).execute()
+            if plan.columns:
+                merger = merger.when_matched_update(dict(plan.columns), plan.update)
+            inserts = plan.columns if plan.inserts is None else plan.inserts
+            done = merger.when_not_matched_insert(dict(inserts), plan.insert).execute()
         counts = {what: int(done[f"num_target_rows_{what}"]) for what in _COUNTED}
-        if not any(counts.values()):  # delta-rs makes no commit then, and the epoch needs one
-            return self.append((), txns, note), counts
+        if not any(counts.values()):  # delta-rs makes no commit then, and an epoch needs one
+            return self.append((), txns, note) if plan.always_commits else self.version, counts
         return self._landed(note, with_files=True), counts
+
+    def add(self, rows: pa.Table, txns: Sequence[Txn], note: Mapping[str, Any]) -> int:
+        """Add rows, each to the partition it belongs to."""
+        from deltalake import write_deltalake
+
+        with self._committing():
+            write_deltalake(
+                self.table,
+                rows,
+                mode="append",
+                writer_properties=self._writing(),
+                commit_properties=commit_properties(txns, note),
+                post_commithook_properties=_no_hooks(),
+            )
+        return self._landed(note, with_files=True)
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Give the table more columns, or more within them; rows that are there have NULL."""
@@ -349,7 +376,8 @@ class EpochTable:
         with self._committing():
             done = self.table.optimize.compact(
                 max_concurrent_tasks=1,
-                commit_properties=_properties((), note),
+                writer_properties=self._writing(),
+                commit_properties=commit_properties((), note),
                 post_commithook_properties=_no_hooks(),
             )
         removed = int(done["numFilesRemoved"])
@@ -380,11 +408,13 @@ class EpochTable:
         return frozenset(unquote(path) for path in self._adds("path"))
 
     def _adds(self, column: str) -> list[Any]:
-        import pyarrow as pa
 
         with translated(self.location):
-            found: list[Any] = pa.table(self.table.get_add_actions()).column(column).to_pylist()
+            found: list[Any] = arrow_table(self.table.get_add_actions()).column(column).to_pylist()
             return found
+
+    def _writing(self) -> WriterProperties:
+        return writer_properties(self.arrow_schema())
 
     @contextmanager
     def _committing(self) -> Iterator[None]:
@@ -432,17 +462,6 @@ class EpochTable:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class MergePlan:
-    """A MERGE in parts: what matches, and the conditions under which something happens."""
-
-    on: str
-    columns: Mapping[str, str]
-    update: str | None
-    insert: str | None
-    delete: str = ""
-
-
 def _joiner(writer: str) -> str:
     """The name under which files are joined beside a writer; no writer can have it."""
     return f"{writer}.joining"
@@ -456,7 +475,8 @@ def _restored_to(entry: Mapping[str, Any]) -> int | None:
     return None if said in (None, "null") else int(said)
 
 
-def _properties(txns: Sequence[Txn], note: Mapping[str, Any]) -> CommitProperties:
+def commit_properties(txns: Sequence[Txn], note: Mapping[str, Any]) -> CommitProperties:
+    """What a commit carries besides its files."""
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(

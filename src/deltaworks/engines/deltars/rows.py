@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.redact import safe_json
@@ -26,14 +27,13 @@ def query_rows(
     stores: Stores = NO_STORES,
 ) -> list[dict[str, Any]]:
     """Columns of the rows that a condition covers; foreign words in it went through `text`."""
-    import pyarrow as pa
     from deltalake import QueryBuilder
 
     table = DeltaRsEngine(stores).open(location, version)
     with translated(location):
         sql = f"SELECT {columns} FROM t WHERE {where} {rest}"  # noqa: S608 - our own words
-        answer = QueryBuilder().register("t", table).execute(sql).read_all()
-        return pa.table(answer).to_pylist()  # type: ignore[no-any-return]
+        answer = QueryBuilder().register("t", table).execute(sql)
+        return arrow_table(answer).to_pylist()  # type: ignore[no-any-return]
 
 
 def delete_rows(location: str, where: str, *, note: Mapping[str, Any]) -> int:

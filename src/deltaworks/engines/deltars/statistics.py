@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from deltalake import WriterProperties
 
 MOST_COLUMNS = 32
 """Delta's own default for how many columns get statistics."""
@@ -44,6 +45,26 @@ def file_statistics(rows: pa.Table, *, most_columns: int = MOST_COLUMNS) -> str:
         allow_nan=False,
         ensure_ascii=False,  # delta-rs misreads characters that are escaped as pairs
     )
+
+
+def writer_properties(schema: pa.Schema) -> WriterProperties:
+    """How delta-rs writes files itself: without statistics of columns where it may be wrong.
+
+    It passes over NaN, which is greater than all else to Spark, and rounds long decimals.
+    """
+    from deltalake import ColumnProperties, WriterProperties
+
+    none = ColumnProperties(statistics_enabled="NONE")
+    doubtful = {field.name: none for field in schema if _is_doubtful(field.type)}
+    return WriterProperties(compression="SNAPPY", column_properties=doubtful or None)
+
+
+def _is_doubtful(kind: pa.DataType) -> bool:
+    import pyarrow.types as kinds
+
+    if kinds.is_decimal(kind):
+        return bool(kind.precision > _MOST_DIGITS)
+    return bool(kinds.is_floating(kind) or kinds.is_binary(kind) or kinds.is_large_binary(kind))
 
 
 def _is_nested(kind: pa.DataType) -> bool:

@@ -47,7 +47,7 @@ def refuse_properties(properties: Mapping[str, str]) -> None:
 
 def refuse_unwritable(table: DeltaTable, *, label: str, only_adds: bool) -> None:
     """Refuse a table with anything that delta-rs would damage or pass over."""
-    for what in _obstacles(table):
+    for what in obstacles(table):
         raise UnsupportedOperation(
             f'"{label}" has {what}, which the epoch sink cannot keep', hint=_SPARK
         )
@@ -57,7 +57,8 @@ def refuse_unwritable(table: DeltaTable, *, label: str, only_adds: bool) -> None
         )
 
 
-def _obstacles(table: DeltaTable) -> Iterator[str]:
+def obstacles(table: DeltaTable) -> Iterator[str]:
+    """Whatever a table has that delta-rs would damage or pass over."""
     protocol, settings = table.protocol(), table.metadata().configuration
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     for feature in sorted(features - _FEATURES - {"checkConstraints", "generatedColumns"}):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from deltaworks.engines.spark.compiler import Compiler
 from deltaworks.engines.spark.memory import driver_memory_mebibytes
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import ConfigError
@@ -43,6 +44,9 @@ class SessionSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[Jar, ...] = CORE_JARS
     log_file: Path | None = None
+    compiler: Compiler = "auto"
+    input_bytes: int | None = None
+    """What a process that ends with its first command will read; None where more may come."""
 
     @property
     def local(self) -> bool:

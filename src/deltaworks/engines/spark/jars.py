@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from deltaworks.engines.spark.java import JavaHome
 from deltaworks.engines.spark.network import java_network_options
@@ -160,6 +159,8 @@ def _ivy_jar() -> Path:
 
 
 def _ivy_module(jars: Iterable[Jar]) -> str:
+    from xml.sax.saxutils import quoteattr  # brings half of the network along
+
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)}"
         f' rev={quoteattr(jar.version)} transitive="false" conf="default->default"/>'

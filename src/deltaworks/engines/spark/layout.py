@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.columns import literal, missing_column, quoted
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
-from deltaworks.errors import EngineError, SchemaMismatch
+from deltaworks.errors import EngineError, SchemaMismatch, UnsupportedOperation
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Layout, Stamp
 
@@ -25,6 +25,8 @@ FILE_SIZES = (
     "spark.databricks.delta.optimize.maxFileSize",
 )
 _FEATURE = "delta.feature."
+_PARQUET = "parquet."
+_MAPPING = "delta.columnMapping.mode"
 
 
 def stamp_settings(stamp: Stamp) -> dict[str, str]:
@@ -37,11 +39,15 @@ def stamp_settings(stamp: Stamp) -> dict[str, str]:
 
 
 def size_settings(layout: Layout) -> dict[str, str]:
-    """The wanted file size; open-source Delta has no table property for it, only settings."""
+    """How files are written: a wanted size, for which Delta has no property, and Parquet's own.
+
+    Parquet's are properties of the table too, which it has only once its first rows are in.
+    """
+    settings = {k: v for k, v in layout.properties.items() if k.startswith(_PARQUET)}
     if layout.target_file_bytes is None:
-        return {}
+        return settings
     size = str(layout.target_file_bytes)
-    return {OPTIMIZED_FILE_SIZE: f"{size}b", **dict.fromkeys(FILE_SIZES, size)}
+    return {OPTIMIZED_FILE_SIZE: f"{size}b", **dict.fromkeys(FILE_SIZES, size), **settings}
 
 
 @contextmanager
@@ -71,6 +77,9 @@ def check_layout(frame: DataFrame, layout: Layout) -> None:
         for name in names:
             if name.lower() not in known:
                 raise missing_column(name, frame.columns, where=field)
+    for name in layout.bloom:  # Parquet knows a column only as it is spelled
+        if name not in frame.columns:
+            raise missing_column(name, frame.columns, where="bloom")
 
 
 def first_properties(layout: Layout) -> dict[str, str]:
@@ -92,7 +101,13 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 
 def refuse_other_partitions(table: TableInfo, layout: Layout, *, may_change: bool) -> None:
-    """Raise when the pipeline asks for other partitions than the table has."""
+    """Raise when the pipeline asks for other partitions than the table has, or for no column."""
+    if layout.bloom and table.properties.get(_MAPPING, "none") != "none":
+        raise UnsupportedOperation(
+            f'table "{table.location}" keeps its columns under other names ({_MAPPING}), '
+            "and a Bloom filter would not be found under them",
+            hint="leave out `bloom`",
+        )
     asked = tuple(name.lower() for name in layout.partition_by)
     has = tuple(name.lower() for name in table.partition_columns)
     if not asked or asked == has or may_change:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from deltaworks.config.storage import StoreAccess
 from deltaworks.engines.object_stores import hadoop_settings
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
+from deltaworks.engines.spark.compiler import choose_compiler, wanted_compiler
 from deltaworks.engines.spark.confs import (
     DELTA_EXTENSION,
     RUNTIME_CONF,
@@ -61,9 +63,11 @@ __all__ = [
     "stop_session",
 ]
 
+_LOG = logging.getLogger(__name__)
 _HADOOP = "spark.hadoop."
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _CANCEL_TRIES = 3
 _ARCHIVE_SECONDS = 240
 
@@ -94,7 +98,9 @@ def start_session(
     scratch = _scratch()
     java_options = trust_options(environ, cache=cache)
     if settings.local:
-        java_options += _collector_options(settings, environ)
+        said = _said_to_java(settings, environ)
+        java_options += collector_options(said)
+        java_options += _compiler_options(settings, environ, said)
         java_options += _archive_options(
             class_archive(java, jars=jars, spark_home=spark_home, cache=cache), environ
         )
@@ -287,10 +293,20 @@ def _archive_options(archive: ClassArchive, environ: Mapping[str, str]) -> list[
     return archive.options(wish)
 
 
-def _collector_options(settings: SessionSettings, environ: Mapping[str, str]) -> list[str]:
+def _said_to_java(settings: SessionSettings, environ: Mapping[str, str]) -> list[str]:
+    """The user's own options for Java, wherever they are written."""
     said = [environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")]
     names = (_JAVA_OPTIONS, "spark.driver.defaultJavaOptions")
-    return collector_options([*said, *(settings.conf.get(name, "") for name in names)])
+    return [*said, *(settings.conf.get(name, "") for name in names)]
+
+
+def _compiler_options(
+    settings: SessionSettings, environ: Mapping[str, str], said: Sequence[str]
+) -> tuple[str, ...]:
+    wanted = wanted_compiler(environ, settings.compiler)
+    choice = choose_compiler(wanted, input_bytes=settings.input_bytes, said=said)
+    _LOG.debug(choice.reason)
+    return choice.options
 
 
 def _scratch() -> Path:
@@ -315,6 +331,8 @@ def _launch_environment(
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
+    # Spark's script asks a Java of its own for the command line, which is done in a moment.
+    environment["SPARK_LAUNCHER_OPTS"] = environ.get("SPARK_LAUNCHER_OPTS") or _SHORT_LIVED
     if settings.local:
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     else:

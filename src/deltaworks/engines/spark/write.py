@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.expression import without_target
 from deltaworks.engines.clearance import claim, require_free
 from deltaworks.engines.commit_protocol import require_committer
+from deltaworks.engines.deltars.batches import Change
 from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.audit import unmarked, written_too
@@ -18,6 +19,7 @@ from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.diff import DiffCounts, changed_rows, classify, count_actions
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
+from deltaworks.engines.spark.hybrid import Hybrid
 from deltaworks.engines.spark.layout import (
     apply_layout,
     as_asked,
@@ -37,11 +39,11 @@ from deltaworks.engines.spark.merge import (
 )
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.engines.spark.views import aside, is_empty, shared_view
-from deltaworks.errors import CommitUnknown, ConstraintViolated
+from deltaworks.errors import CommitUnknown, ConstraintViolated, EngineError
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.schema import ADDED, WIDENED, SchemaChange
 from deltaworks.model.table_info import CommitRecord, TableInfo
-from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert
+from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -62,12 +64,16 @@ class TableWriter:
         layout: Layout,
         stamp: Stamp,
         stores: Stores = NO_STORES,
+        writer: Writer = "spark",
     ) -> None:
         self.spark = spark
         self.location = location
         self.layout = layout
         self.stamp = stamp
         self.log = DeltaRsEngine(stores)
+        self.hybrid = Hybrid(
+            spark=spark, location=location, layout=layout, stamp=stamp, writer=writer
+        )
 
     def append(self, frame: DataFrame, write: Append) -> CommitInfo:
         """Add the rows."""
@@ -76,6 +82,10 @@ class TableWriter:
             return self._create(frame, holds_rows=write.holds_rows)
         fitted, changes = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
         table = self._set_up(table)
+        if not grows(changes):
+            small = self._by_deltars(lambda: self.hybrid.append(fitted, table))
+            if small is not None:
+                return self._small(small, table, rows=small.inserted)
         if not write.holds_rows and is_empty(fitted):
             return _nothing(table)
         writer = self._writer(fitted).mode("append")
@@ -126,6 +136,11 @@ class TableWriter:
             merge_schema=write.merge_schema,
             columns=written_columns(write, frame.columns),
         )
+        if not grows(changes):
+            stands, asked = table, write
+            small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, asked))
+            if small is not None:
+                return self._small(small, table, rows=rows)
         with diffed(self.spark, fitted, table, write) as (classified, counts):
             table = self._set_up(table)
             if not counts.changes and not grows(changes):
@@ -205,12 +220,50 @@ class TableWriter:
     def _create(self, frame: DataFrame, *, holds_rows: bool = False) -> CommitInfo:
         """Make the table with its first rows in one commit."""
         require_free(self.location, self.log.stores)
+        small = self._by_deltars(lambda: self.hybrid.create(frame))
+        if small is not None:
+            return self._small(small, None, rows=small.inserted)
         if not holds_rows and is_empty(frame):
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
         claim(self.location, self.log.stores)
         writer = self._writer(frame).mode("error").options(**first_properties(self.layout))
         self._save(writer.partitionBy(*self.layout.partition_by))
         return self._landed(None)
+
+    def _by_deltars(self, land: Callable[[], Change | None]) -> Change | None:
+        """What delta-rs did; when that is not known, the log is asked before anything else."""
+        try:
+            return land()
+        except EngineError:
+            commit = self._own_commit() if self.log.identity(self.location) else None
+            if commit is None:
+                raise
+            return Change(version=commit.version, counted=False)
+
+    def _small(self, change: Change, table: TableInfo | None, *, rows: int) -> CommitInfo:
+        """How a batch that delta-rs committed landed."""
+        if change.version is None:
+            note = EMPTY if table is None else NOTHING_TO_DO
+            unchanged = 0 if table is None else max(0, rows - change.ignored)
+            return replace(
+                _nothing(table),
+                rows_unchanged=unchanged,
+                rows_dropped=_ignored(change.ignored),
+                note=note,
+            )
+        self._settle(change.version)
+        if not change.counted:
+            return CommitInfo(committed=True, version=change.version)
+        done = change.inserted + change.updated + change.deleted + change.ignored
+        return CommitInfo(
+            committed=True,
+            version=change.version,
+            rows_inserted=change.inserted,
+            rows_updated=change.updated,
+            rows_deleted=change.deleted,
+            rows_unchanged=max(0, rows - done),
+            rows_dropped=_ignored(change.ignored),
+        )
 
     def _writer(self, frame: DataFrame) -> DataFrameWriter:
         return (
@@ -323,10 +376,10 @@ def refuse_outside(frame: DataFrame, condition: str) -> None:
         )
 
 
-def _nothing(table: TableInfo) -> CommitInfo:
+def _nothing(table: TableInfo | None) -> CommitInfo:
     return CommitInfo(
         committed=False,
-        version=table.version,
+        version=None if table is None else table.version,
         rows_inserted=0,
         rows_updated=0,
         rows_deleted=0,

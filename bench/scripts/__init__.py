@@ -1,0 +1,1 @@
+"""Scripts as a good engineer writes them, with Spark's defaults; each runs by itself."""

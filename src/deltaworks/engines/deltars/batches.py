@@ -1,0 +1,263 @@
+"""Batches of pipelines, committed by delta-rs: on one machine several times as quick as Spark.
+
+Whoever calls holds the table's lock and has seen to it that the table, its types and the conditions
+are such that both writers give the same rows. A commit carries the batch's transaction and its
+note, as Spark's does, so that a batch which landed is found whoever landed it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.engines.deltars.arrow import arrow_table
+from deltaworks.engines.deltars.conditions import COMPARABLE, INTEGERS, named
+from deltaworks.engines.deltars.engine import parse_user_metadata
+from deltaworks.engines.deltars.epochs import EpochTable, TablePlace, commit_properties
+from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.events import refuse_full_disk
+from deltaworks.engines.deltars.merge_plan import MergePlan
+from deltaworks.engines.deltars.rows import text
+from deltaworks.engines.deltars.statistics import writer_properties
+from deltaworks.engines.deltars.writable import obstacles
+from deltaworks.model.schema import Schema
+from deltaworks.model.write import Stamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SIMPLE = INTEGERS | {
+    "string",
+    "float",
+    "double",
+    "boolean",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+}
+_RANGED = INTEGERS | {"string", "date"}
+_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+_FEED = "delta.enableChangeDataFeed"
+_JOINS_FILES = "delta.autoOptimize.autoCompact"
+_MOST_MEMORY_BYTES = 2 * 1024**3
+GONE = "__deltaworks_goes"
+_DELTA_CHECKPOINTS = 10
+"""Commits between two checkpoints, unless the table says otherwise; Delta's own default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedChange:
+    """A batch with one row for each key, as it is merged; all names as the table spells them."""
+
+    keys: tuple[str, ...]
+    updated: tuple[str, ...]
+    compared: tuple[str, ...]
+    """Columns that make a row count as changed."""
+    inserted: tuple[str, ...]
+    update_when: str = ""
+    """A portable condition."""
+    deletes: bool = False
+    """Whether column GONE of the batch says which rows delete their match."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What a commit did; no version when there was nothing to do."""
+
+    version: int | None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    ignored: int = 0
+    """Rows that would delete, and match nothing."""
+    counted: bool = True
+    """Whether the rows are known; they are not when only the log tells that it landed."""
+
+
+def type_problem(schema: Schema, *, new: bool = False) -> str:
+    """Why rows of these columns are better written by Spark; empty when either will do."""
+    for field in json.loads(schema.document)["fields"]:
+        kind = field["type"]
+        if not isinstance(kind, str) or not (kind in _SIMPLE or kind.startswith("decimal")):
+            return f'column "{field["name"]}" is of a type that Spark had better write'
+        if _LENGTH in field["metadata"] or (new and field["metadata"]):
+            return f'column "{field["name"]}" has a length or a note, which only Spark knows'
+    return ""
+
+
+def key_problem(schema: Schema, keys: Sequence[str]) -> str:
+    """Why keys of these types are better compared by Spark; empty when either will do."""
+    types = {f["name"].lower(): f["type"] for f in json.loads(schema.document)["fields"]}
+    for key in keys:
+        kind = types.get(key.lower())
+        if kind not in COMPARABLE and not str(kind).startswith("decimal"):
+            return f'key "{key}" is of a type that Spark had better compare'
+    return ""
+
+
+class BatchTable:
+    """One table, as one batch finds it."""
+
+    def __init__(self, location: str) -> None:
+        place = TablePlace(location, {})
+        self._table = EpochTable(place, place.open())
+
+    @property
+    def version(self) -> int:
+        """The version the batch is put upon."""
+        return self._table.version
+
+    def problem(self, *, merges: bool) -> str:
+        """Why delta-rs should not write this table; empty when it may."""
+        settings = self._table.table.metadata().configuration
+        for what in obstacles(self._table.table):
+            return f"the table has {what}"
+        for name in (_JOINS_FILES, *((_FEED, "delta.appendOnly") if merges else ())):
+            if settings.get(name) == "true":
+                return f"the table has {name}"
+        if any(name.startswith("parquet.") for name in settings):
+            return "the table says how its Parquet files are written"
+        schema = self._table.schema()
+        strict = [f["name"] for f in json.loads(schema.document)["fields"] if not f["nullable"]]
+        if strict:
+            return f'column "{strict[0]}" must not be NULL'
+        return type_problem(schema)
+
+    def touched_bytes(self, rows: pa.Table, keys: Sequence[str]) -> int:
+        """Bytes of the files that may hold a key of the batch."""
+        import pyarrow.compute as pc
+
+        adds = arrow_table(self._table.table.get_add_actions(flatten=True))
+        size, apart = adds.column("size_bytes"), None
+        for key in keys:
+            low, high = f"min.{key}", f"max.{key}"
+            ends = _ends(rows, key)
+            if ends is None or not {low, high} <= set(adds.column_names):
+                continue
+            beyond = pc.or_(
+                pc.less(adds.column(high), ends[0]), pc.greater(adds.column(low), ends[1])
+            )
+            beyond = pc.fill_null(beyond, fill_value=False)
+            apart = beyond if apart is None else pc.or_(apart, beyond)
+        kept = size if apart is None else size.filter(pc.invert(apart))
+        return int(pc.sum(kept).as_py() or 0)
+
+    def landed(self, stamp: Stamp) -> bool:
+        """Whether the batch or a later one is in the table, as this very handle sees it."""
+        found = self._table.transaction(stamp.txn.app_id)
+        return found is not None and found >= stamp.txn.version
+
+    def add(self, rows: pa.Table, stamp: Stamp) -> Change:
+        """Add the rows."""
+        version = self._table.add(self._fitted(rows), (stamp.txn,), _note(stamp))
+        return Change(version=self._checkpointed(version), inserted=rows.num_rows)
+
+    def merge(self, rows: pa.Table, change: KeyedChange, stamp: Stamp) -> Change:
+        """Update, delete and insert by key; what changes nothing makes no commit."""
+        before = self.version
+        version, counts = self._table.merge(
+            self._fitted(rows), self._plan(rows, change), (stamp.txn,), _note(stamp)
+        )
+        gone = _true_ones(rows.column(GONE)) if change.deletes else 0
+        return Change(
+            version=None if version == before else self._checkpointed(version),
+            inserted=counts["inserted"],
+            updated=counts["updated"],
+            deleted=counts["deleted"],
+            ignored=max(0, gone - counts["deleted"]),
+        )
+
+    def _plan(self, rows: pa.Table, change: KeyedChange) -> MergePlan:
+        types = {f["name"]: f["type"] for f in json.loads(self._table.schema().document)["fields"]}
+        differs = " OR ".join(
+            f"(target.{named(name)} IS DISTINCT FROM source.{named(name)})"
+            for name in change.compared
+        )
+        changes = f"({differs})" if differs else "false"
+        goes = f"(source.{named(GONE)} = true)" if change.deletes else ""
+        stays = f"(source.{named(GONE)} = false)" if change.deletes else ""
+        return MergePlan(
+            on=" AND ".join(_match(rows, key, types[key]) for key in change.keys),
+            columns={named(name): f"source.{named(name)}" for name in change.updated},
+            update=" AND ".join(p for p in (stays, change.update_when, changes) if p),
+            insert=stays or None,
+            delete=goes,
+            inserts={named(name): f"source.{named(name)}" for name in change.inserted},
+            always_commits=False,
+            most_memory_bytes=_MOST_MEMORY_BYTES,
+        )
+
+    def _fitted(self, rows: pa.Table) -> pa.Table:
+        """The rows with the table's own types; columns that it does not have stay as they are."""
+        import pyarrow as pa
+
+        own = {field.name: field.type for field in self._table.arrow_schema()}
+        fields = [pa.field(f.name, own.get(f.name, f.type)) for f in rows.schema]
+        return rows.cast(pa.schema(fields))
+
+    def _checkpointed(self, version: int) -> int:
+        settings = self._table.table.metadata().configuration
+        every = int(settings.get("delta.checkpointInterval", _DELTA_CHECKPOINTS))
+        if version % every == 0:
+            self._table.checkpoint()
+        return version
+
+
+def create_table(
+    location: str, rows: pa.Table, stamp: Stamp, *, partition_by: Sequence[str]
+) -> int:
+    """Make a table with its first rows, in one commit."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    fields = [pa.field(field.name, field.type) for field in rows.schema]
+    schema = pa.schema(fields)
+    refuse_full_disk(location)
+    with translated(location):
+        write_deltalake(
+            location,
+            rows.cast(schema),
+            mode="error",
+            partition_by=list(partition_by) or None,
+            writer_properties=writer_properties(schema),
+            commit_properties=commit_properties((stamp.txn,), _note(stamp)),
+        )
+    return 0
+
+
+def _note(stamp: Stamp) -> Mapping[str, Any]:
+    return parse_user_metadata(stamp.user_metadata)
+
+
+def _true_ones(column: pa.ChunkedArray) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(column).as_py() or 0)
+
+
+def _match(rows: pa.Table, key: str, kind: str) -> str:
+    """Equal keys, and for the sake of files that need not be read: within what the batch has."""
+    name = named(key)
+    equal = f"(target.{name} = source.{name})"
+    ends = _ends(rows, key) if kind in _RANGED else None
+    if ends is None:
+        return equal
+    low, high = (_literal(end.as_py(), kind) for end in ends)
+    return f"{equal} AND (target.{name} >= {low}) AND (target.{name} <= {high})"
+
+
+def _ends(rows: pa.Table, key: str) -> tuple[pa.Scalar, pa.Scalar] | None:
+    """The smallest and the greatest key of the batch."""
+    import pyarrow.compute as pc
+
+    found = pc.min_max(rows.column(key))
+    return (found["min"], found["max"]) if found["min"].is_valid else None
+
+
+def _literal(value: object, kind: str) -> str:
+    if kind in INTEGERS:
+        return str(value)
+    return f"DATE {text(str(value))}" if kind == "date" else text(str(value))

@@ -1,0 +1,237 @@
+"""Whether delta-rs commits what Spark computed, and the rows on their way there.
+
+On one machine delta-rs lands a small batch in a fraction of the time. It is asked only where both
+writers surely give the same rows; everything else is Spark's.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.contracts.expression import columns_of
+from deltaworks.engines.deltars.batches import (
+    GONE,
+    BatchTable,
+    Change,
+    KeyedChange,
+    create_table,
+    key_problem,
+    type_problem,
+)
+from deltaworks.engines.deltars.conditions import Sides, portable
+from deltaworks.engines.deltars.events import has_room
+from deltaworks.engines.spark.audit import unmarked
+from deltaworks.engines.spark.fit import frame_schema
+from deltaworks.engines.spark.layout import changed_properties
+from deltaworks.engines.spark.merge import (
+    NOT_AT_ALL,
+    comparisons,
+    inserted_columns,
+    updated_columns,
+)
+from deltaworks.engines.spark.sizing import estimated_bytes, is_local
+from deltaworks.errors import UnsupportedOperation
+from deltaworks.model.schema import Schema
+from deltaworks.model.table_info import TableInfo
+from deltaworks.model.table_ref import is_url
+from deltaworks.model.write import Layout, Stamp, Upsert, Writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger(__name__)
+MOST_BATCH_BYTES = 32 * 1024**2
+MOST_TOUCHED_BYTES = 512 * 1024**2
+_SPARE_BYTES = 64 * 1024**2
+# What may make many rows of one, so that the size of its input says nothing.
+_MULTIPLIES = ("Generate", "Expand", "MapIn", "FlatMap", "Python", "Join", "Script")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hybrid:
+    """Lands one batch in one table by delta-rs, or leaves it to Spark by answering None."""
+
+    spark: SparkSession
+    location: str
+    layout: Layout
+    stamp: Stamp
+    writer: Writer
+
+    def create(self, frame: DataFrame) -> Change | None:
+        """Make the table with its first rows, if asked: what Spark makes, every engine knows."""
+        if self.writer != "deltars" or not self._may_try():
+            return None
+        asked = self.layout.properties or self.layout.cluster_by
+        problem = type_problem(frame_schema(unmarked(frame)), new=True)
+        rows = self._rows(frame, "the table is to have properties" if asked else problem)
+        if rows is None or not rows.num_rows:
+            return None if rows is None else Change(version=None)
+        if not self._has_room(rows.nbytes):
+            return None
+        partitions = self.layout.partition_by
+        version = create_table(self.location, rows, self.stamp, partition_by=partitions)
+        return Change(version=version, inserted=rows.num_rows)
+
+    def append(self, frame: DataFrame, table: TableInfo) -> Change | None:
+        """Add the rows."""
+        if not self._may_try():
+            return None
+        target = BatchTable(table.location)
+        rows = self._rows(frame, target.problem(merges=False) or self._layout_problem(table))
+        if rows is None:
+            return None
+        if not rows.num_rows or target.landed(self.stamp):
+            return Change(version=None)
+        if not self._has_room(rows.nbytes):
+            return None
+        return target.add(_spelled(rows, table), self.stamp)
+
+    def upsert(self, frame: DataFrame, table: TableInfo, write: Upsert) -> Change | None:
+        """Merge the rows by key."""
+        if not self._may_try():
+            return None
+        target = BatchTable(table.location)
+        change, reason = _change(frame, table, write)
+        problem = target.problem(merges=True) or self._layout_problem(table) or reason
+        rows = self._rows(frame if problem else _flagged(frame, write), problem)
+        if rows is None:
+            return None
+        rows = _spelled(rows, table)
+        touched = target.touched_bytes(rows, change.keys)
+        if self.writer == "auto" and touched > MOST_TOUCHED_BYTES:
+            self._leave(f"{touched:,} bytes of the table would be rewritten")
+            return None
+        if target.landed(self.stamp):
+            return Change(version=None)
+        if not self._has_room(rows.nbytes + touched):
+            return None
+        return target.merge(rows, change, self.stamp)
+
+    def _may_try(self) -> bool:
+        if self.writer == "spark":
+            return False
+        if is_url(self.location):
+            self._leave("the table is on an object store")
+            return False
+        if not is_local(self.spark):
+            self._leave("Spark runs on a cluster")
+            return False
+        return True
+
+    def _rows(self, frame: DataFrame, problem: str) -> pa.Table | None:
+        """The batch as Arrow; None when Spark is to write it."""
+        if not problem and self.writer == "auto":
+            size = bounded_bytes(frame)
+            if size is None or size > MOST_BATCH_BYTES:
+                problem = "the batch may be large"
+        if problem:
+            self._leave(problem)
+            return None
+        return unmarked(frame).select("*").toArrow()  # anew, or kept rows would be computed again
+
+    def _has_room(self, size_bytes: int) -> bool:
+        """Whether the disk surely has room: delta-rs does not take it well when it fills up."""
+        if has_room(self.location, 2 * size_bytes + _SPARE_BYTES):
+            return True
+        self._leave("the disk is nearly full")
+        return False
+
+    def _layout_problem(self, table: TableInfo) -> str:
+        if self.layout.target_file_bytes is not None:
+            return "its files are to have a certain size"
+        changes = changed_properties(table, self.layout) or self.layout.cluster_by
+        return "the table is to get other properties" if changes else ""
+
+    def _leave(self, problem: str) -> None:
+        """Leave the batch to Spark, unless delta-rs was asked for."""
+        if self.writer == "deltars":
+            raise UnsupportedOperation(
+                f'delta-rs cannot write "{self.location}": {problem}',
+                hint="leave out `writer: deltars`; Spark can",
+            )
+        _LOG.debug("Spark commits to %s: %s", self.location, problem)
+
+
+def bounded_bytes(frame: DataFrame) -> int | None:
+    """How large a batch may be, from what it is computed from; None when that does not tell."""
+    plan = frame.select("*")._jdf.queryExecution().optimizedPlan()
+    if any(name.startswith(_MULTIPLIES) or "Python" in name for name in _nodes(plan)):
+        return None
+    return estimated_bytes(frame)
+
+
+def _nodes(plan: Any) -> Iterator[str]:
+    yield str(plan.nodeName())
+    children = plan.children()
+    for i in range(children.size()):
+        yield from _nodes(children.apply(i))
+
+
+def _change(frame: DataFrame, table: TableInfo, write: Upsert) -> tuple[KeyedChange, str]:
+    """The merge in the table's spelling, and why delta-rs should not make it."""
+    batch, spelled = frame_schema(frame), _spellings(table)
+    ways = comparisons(table.schema, batch)
+    updated = updated_columns(write, frame.columns)
+    condition, problem = "", key_problem(table.schema, write.keys)
+    if write.update_condition:
+        found = portable(
+            write.update_condition, Sides(source=_typed(batch), target=_typed(table.schema))
+        )
+        condition, problem = (
+            found or "",
+            problem or ("" if found else "only Spark can judge update_condition"),
+        )
+    if write.delete_condition and not _looks_at_batch(write.delete_condition):
+        problem = problem or "only Spark can judge delete_condition"
+    if write.delete_missing:
+        problem = problem or "rows that the batch lacks are to be deleted"
+    change = KeyedChange(
+        keys=tuple(spelled[name.lower()] for name in write.keys),
+        updated=_in_words(updated, spelled),
+        compared=_in_words([n for n in updated if ways.get(n.lower()) != NOT_AT_ALL], spelled),
+        inserted=_in_words(inserted_columns(write, frame.columns), spelled),
+        update_when=condition,
+        deletes=bool(write.delete_condition),
+    )
+    return change, problem
+
+
+def _in_words(names: Sequence[str], spelled: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(spelled[name.lower()] for name in names)
+
+
+def _looks_at_batch(condition: str) -> bool:
+    """Whether a condition surely looks at nothing but the batch, so that Spark can judge it."""
+    sides = {qualifier.lower() for qualifier, _ in columns_of(condition)}
+    return sides == {"source"}
+
+
+def _flagged(frame: DataFrame, write: Upsert) -> DataFrame:
+    """The rows, and which of them delete."""
+    from pyspark.sql import functions as F
+
+    if not write.delete_condition:
+        return frame
+    goes = F.expr(f"coalesce(({write.delete_condition}\n), false)").alias(GONE)
+    return frame.alias("source").select("*", goes)
+
+
+def _typed(schema: Schema) -> dict[str, tuple[str, str]]:
+    fields = json.loads(schema.document)["fields"]
+    simple = [field for field in fields if isinstance(field["type"], str)]
+    return {field["name"].lower(): (field["name"], field["type"]) for field in simple}
+
+
+def _spellings(table: TableInfo) -> dict[str, str]:
+    return {entry["name"].lower(): entry["name"] for entry in table.schema.to_json()}
+
+
+def _spelled(rows: pa.Table, table: TableInfo) -> pa.Table:
+    """The rows with the table's spelling of its columns."""
+    names = _spellings(table)
+    return rows.rename_columns([names.get(name.lower(), name) for name in rows.column_names])

@@ -1,0 +1,185 @@
+"""Batches that delta-rs commits: what a merge by key does, against a model in plain Python."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deltaworks.engines.deltars.arrow import arrow_table
+from deltaworks.engines.deltars.batches import (
+    GONE,
+    BatchTable,
+    Change,
+    KeyedChange,
+    create_table,
+    key_problem,
+    type_problem,
+)
+from deltaworks.engines.deltars.schemas import delta_schema
+from deltaworks.model.commit import Txn
+from deltaworks.model.schema import Schema
+from deltaworks.model.write import Stamp
+
+KINDS = {
+    "number": pa.int64(),
+    "text": pa.string(),
+    "day": pa.date32(),
+    "price": pa.decimal128(9, 2),
+}
+KEYS: dict[str, Any] = {
+    "number": st.integers(-3, 3),
+    "text": st.sampled_from(["", "a", "it's", "ß", "\U0001f600", 'say "x"', "a" * 70]),
+    "day": st.sampled_from([date(1, 1, 1), date(1969, 12, 31), date(9999, 12, 31)]),
+    "price": st.sampled_from([Decimal("-1.10"), Decimal("0.00"), Decimal("1.10")]),
+}
+VALUES = st.sampled_from([None, 0.0, 1.5, float("nan"), float("-inf")])
+
+
+def batches(kind: str) -> Any:
+    row = st.tuples(KEYS[kind], st.sampled_from([None, "x", "y"]), VALUES, st.booleans())
+    return st.lists(row, min_size=1, max_size=6, unique_by=lambda one: one[0])
+
+
+def stamp(n: int) -> Stamp:
+    return Stamp(txn=Txn("writer", n), user_metadata=f'{{"batch": {n}}}')
+
+
+def table(rows: list[tuple[Any, ...]], kind: str, *, flags: bool = False) -> pa.Table:
+    keys, names, values, gone = zip(*rows, strict=True)
+    columns = {
+        "k": pa.array(keys, KINDS[kind]),
+        "Name": pa.array(names, pa.string()),
+        "v": pa.array(values, pa.float64()),
+    }
+    return pa.table({**columns, GONE: pa.array(gone)} if flags else columns)
+
+
+def stands(place: str) -> dict[Any, str]:
+    query = QueryBuilder().register("t", DeltaTable(place)).execute("SELECT * FROM t")
+    rows = arrow_table(query).to_pylist()
+    found = {row["k"]: repr((row["Name"], row["v"])) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_merge_does_what_the_model_does(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.DataObject
+) -> None:
+    first, second = data.draw(batches(kind)), data.draw(batches(kind))
+    deletes = data.draw(st.booleans())
+    place = str(tmp_path_factory.mktemp("merge") / "t")
+    create_table(place, table(first, kind), stamp(1), partition_by=())
+    change = KeyedChange(
+        keys=("k",),
+        updated=("Name", "v"),
+        compared=("Name", "v"),
+        inserted=("k", "Name", "v"),
+        deletes=deletes,
+    )
+    done = BatchTable(place).merge(table(second, kind, flags=deletes), change, stamp(2))
+    model = {key: repr((name, value)) for key, name, value, _ in first}
+    expected = {"inserted": 0, "updated": 0, "deleted": 0, "ignored": 0}
+    for key, name, value, gone in second:
+        new = repr((name, value))
+        if deletes and gone:
+            expected["deleted" if key in model else "ignored"] += 1
+            model.pop(key, None)
+        elif key not in model or model[key] != new:
+            expected["updated" if key in model else "inserted"] += 1
+            model[key] = new
+    moved = expected["inserted"] + expected["updated"] + expected["deleted"]
+    assert done == Change(version=1 if moved else None, **expected)  # type: ignore[arg-type]
+    assert stands(place) == model
+    assert BatchTable(place).landed(stamp(2)) == bool(moved)
+
+
+def test_only_files_that_may_hold_a_key_are_touched(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    create_table(place, table([(1, "x", 1.0, False)], "number"), stamp(1), partition_by=())
+    BatchTable(place).add(table([(9, "x", 1.0, False)], "number"), stamp(2))
+    adds = arrow_table(DeltaTable(place).get_add_actions(flatten=True)).to_pylist()
+    sizes = {add["max.k"]: add["size_bytes"] for add in adds}
+    found = BatchTable(place)
+    for key, expected in ((9, sizes[9]), (5, 0), (0, 0), (1, sizes[1])):
+        assert found.touched_bytes(table([(key, "y", 1.0, False)], "number"), ["k"]) == expected
+    other = table([(9, "y", 1.0, False)], "number")
+    assert found.touched_bytes(other, ["v"]) == sum(sizes.values())  # no statistics of it
+
+
+def test_a_table_gets_its_checkpoints(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    create_table(str(place), table([(0, "x", 1.0, False)], "number"), stamp(0), partition_by=())
+    for n in range(1, 11):
+        BatchTable(str(place)).add(table([(n, "x", 1.0, False)], "number"), stamp(n))
+    assert (place / "_delta_log" / f"{10:020d}.checkpoint.parquet").exists()
+
+
+def test_commits_carry_the_batch(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    create_table(place, table([(1, "x", 1.0, False)], "number"), stamp(7), partition_by=["Name"])
+    assert DeltaTable(place).transaction_version("writer") == 7
+    assert DeltaTable(place).history()[0]["userMetadata"] == '{"batch": 7}'
+    assert DeltaTable(place).version() == 0
+    found = BatchTable(place)
+    assert [found.landed(stamp(n)) for n in (6, 7, 8)] == [True, True, False]
+
+
+def test_doubtful_statistics_are_left_out(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    rows = table([(1, "x", 1.0, False)], "number").append_column(
+        "d", pa.array([Decimal("123456789012345678.99")], pa.decimal128(20, 2))
+    )
+    create_table(place, rows, stamp(1), partition_by=())
+    adds = arrow_table(DeltaTable(place).get_add_actions(flatten=True))
+    assert {"min.k", "max.Name"} <= set(adds.column_names)
+    for name in ("min.v", "max.d"):
+        assert name not in adds.column_names or adds.column(name).to_pylist() == [None]
+
+
+@pytest.mark.parametrize(
+    ("properties", "merges", "reason"),
+    [
+        ({"delta.enableChangeDataFeed": "true"}, True, "ChangeDataFeed"),
+        ({"delta.enableChangeDataFeed": "true"}, False, ""),
+        ({"delta.appendOnly": "true"}, True, "appendOnly"),
+        ({"delta.setTransactionRetentionDuration": "interval 1 days"}, False, "Retention"),
+    ],
+)
+def test_tables_that_are_not_for_delta_rs_are_known(
+    tmp_path: Path, properties: dict[str, str], merges: bool, reason: str
+) -> None:
+    DeltaTable.create(str(tmp_path), pa.schema([("k", pa.int64())]), configuration=properties)
+    problem = BatchTable(str(tmp_path)).problem(merges=merges)
+    assert reason in problem
+    assert bool(problem) == bool(reason)
+
+
+def test_a_column_that_must_not_be_null_is_for_spark(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("k", pa.int64(), nullable=False)])
+    DeltaTable.create(str(tmp_path), schema)
+    assert "NULL" in BatchTable(str(tmp_path)).problem(merges=True)
+
+
+def test_types_are_judged_by_name() -> None:
+    nested = delta_schema(pa.schema([("s", pa.struct([("a", pa.string())]))]))
+    assert "type" in type_problem(nested)
+    simple = delta_schema(pa.schema([("a", pa.float64()), ("b", pa.string())]))
+    assert type_problem(simple) == ""
+    assert "compare" in key_problem(simple, ["A"])
+    assert key_problem(simple, ["B"]) == ""
+    noted = simple.document.replace('"metadata":{}', '"metadata":{"comment":"x"}')
+    assert type_problem(Schema.from_json(noted)) == ""
+    assert "note" in type_problem(Schema.from_json(noted), new=True)

@@ -1,0 +1,260 @@
+"""Both writers give the same table: rows, counts, transactions, notes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from deltaworks.engines.deltars.batches import BatchTable
+from deltaworks.engines.spark import hybrid
+from deltaworks.errors import CommitConflict, UnsupportedOperation
+from deltaworks.sinks.delta import DeltaSink
+from tests.tables.loader import Loader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "id bigint, name string, x double, price decimal(20,2), day date, at timestamp, ok boolean"
+MOMENTS = st.sampled_from(
+    [datetime(200, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC), None]
+)
+ROW = st.tuples(
+    st.integers(0, 9),
+    st.sampled_from(["a", "it's", "ß\U0001f600", "", None]),
+    st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), None]),
+    st.sampled_from([Decimal("1.10"), Decimal("123456789012345678.99"), None]),
+    st.sampled_from([date(1, 1, 1), date(9999, 12, 31), None]),
+    MOMENTS,
+    st.booleans(),
+)
+BATCH = st.lists(ROW, max_size=8, unique_by=lambda row: row[0])
+OPTIONS = st.sampled_from(
+    [
+        {},
+        {"update_condition": "source.at > target.at"},
+        {"update_condition": "target.name IS NULL OR source.name >= target.name"},
+        {"delete_condition": "source.ok = true"},
+        {"update_columns": ["name"], "insert_columns": ["name", "x"]},
+    ]
+)
+
+
+def committed_by(loader: Loader, version: int) -> str:
+    """Who made a commit."""
+    info = [a["commitInfo"] for a in loader.commits()[version] if "commitInfo" in a]
+    return "deltars" if "delta-rs" in info[0]["engineInfo"] else "spark"
+
+
+def marks(loader: Loader, version: int) -> tuple[Any, Any]:
+    """What a commit carries for the ledger."""
+    actions = loader.commits()[version]
+    info = [action["commitInfo"] for action in actions if "commitInfo" in action]
+    txns = [action["txn"] for action in actions if "txn" in action]
+    return json.loads(info[0]["userMetadata"]), [(t["appId"], t["version"]) for t in txns]
+
+
+SET = "ALTER TABLE THIS SET TBLPROPERTIES"
+ROWS = "(1, 'a', 1.5D), (2, 'b', CAST('NaN' AS DOUBLE)) AS t(id, name, x)"
+MORE = "(2, 'c', 2D), (3, 'd', 3D) AS t(id, name, x)"
+
+
+@pytest.mark.parametrize("partition_by", [[], ["name"]])
+def test_small_batches_are_committed_by_delta_rs_with_the_same_marks(
+    loader: Loader, partition_by: list[str]
+) -> None:
+    asked = {"partition_by": partition_by, "writer": "auto"}
+    loader.upsert(ROWS, **asked)
+    assert loader.upsert(MORE, **asked).version == 1
+    assert loader.load(MORE, **asked).version == 2
+    assert [committed_by(loader, n) for n in range(3)] == ["spark", "deltars", "deltars"]
+    assert [marks(loader, n) for n in range(3)] == [
+        ({"batch": n}, [("loader", n)]) for n in (1, 2, 3)
+    ]
+    assert loader.frame().filter("x > 100").count() == 0
+    assert loader.frame().count() == 5
+
+
+def test_spark_finds_what_statistics_of_delta_rs_leave_out(loader: Loader) -> None:
+    """NaN is greater than everything to Spark, and delta-rs would not count it."""
+    loader.upsert(ROWS)
+    loader.upsert("(1, 'z', 1.5D) AS t(id, name, x)", writer="deltars")
+    assert loader.frame().filter("x > 100").count() == 1
+
+
+def test_a_table_can_be_made_by_delta_rs_and_written_on_by_spark(loader: Loader) -> None:
+    info = loader.upsert(ROWS, writer="deltars", partition_by=["name"])
+    assert (info.version, info.rows_inserted, committed_by(loader, 0)) == (0, 2, "deltars")
+    assert loader.upsert(MORE, writer="spark").rows_updated == 1
+    assert loader.detail()["partitionColumns"] == ["name"]
+    nothing = "SELECT 1 AS id WHERE false"
+    other = Loader(loader.spark, loader.path.parents[1] / "other")
+    assert other.load(nothing, writer="deltars").note == "no rows, so no table was made"
+
+
+def test_what_changes_nothing_makes_no_commit(loader: Loader) -> None:
+    loader.upsert(ROWS)
+    for info in (
+        loader.upsert(ROWS, writer="deltars"),
+        loader.load("SELECT * FROM (SELECT 1 AS id) WHERE id > 1", writer="deltars"),
+    ):
+        assert (info.committed, info.version, "no commit" in info.note) == (False, 0, True)
+    assert loader.version() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"update_condition": "lower(source.name) > target.name"}, "update_condition"),
+        ({"delete_condition": "source.name = target.name"}, "delete_condition"),
+        ({"not_matched_by_source": "delete"}, "lacks"),
+        ({"change_feed": True}, "properties"),
+        ({"merge_keys": "x"}, "key"),
+    ],
+)
+def test_what_delta_rs_cannot_do_alike_is_refused_when_forced_and_done_by_spark_else(
+    loader: Loader, options: dict[str, Any], reason: str
+) -> None:
+    loader.upsert("(1, 'a', 1.5D) AS t(id, name, x)")
+    with pytest.raises(UnsupportedOperation, match=reason):
+        loader.upsert(MORE, writer="deltars", **options)
+    loader.upsert(MORE, writer="auto", **options)
+    assert committed_by(loader, loader.version()) == "spark"
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (f"{SET} (delta.enableDeletionVectors = true)", "feature"),
+        ("ALTER TABLE THIS ADD CONSTRAINT positive CHECK (id > 0)", "constraint"),
+        ("ALTER TABLE THIS ADD COLUMN place STRUCT<city: STRING>", "type"),
+        (
+            "ALTER TABLE THIS SET TBLPROPERTIES (delta.autoOptimize.autoCompact = true)",
+            "autoCompact",
+        ),
+        ("ALTER TABLE THIS SET TBLPROPERTIES (`parquet.block.size` = 1000000)", "Parquet"),
+        ("ALTER TABLE THIS ADD COLUMN short VARCHAR(3)", "length"),
+    ],
+)
+def test_a_table_that_delta_rs_would_not_keep_as_it_is_is_written_by_spark(
+    loader: Loader, statement: str, reason: str
+) -> None:
+    loader.upsert(ROWS)
+    loader.sql(statement)
+    with pytest.raises(UnsupportedOperation, match=reason):
+        loader.upsert(MORE, writer="deltars")
+    loader.upsert(MORE, writer="auto")
+    assert committed_by(loader, loader.version()) == "spark"
+
+
+def test_large_batches_and_large_tables_are_sparks(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader.upsert(ROWS)
+    monkeypatch.setattr(hybrid, "MOST_TOUCHED_BYTES", 1)
+    loader.upsert(MORE, writer="auto")
+    monkeypatch.setattr(hybrid, "MOST_TOUCHED_BYTES", 10**9)
+    monkeypatch.setattr(hybrid, "MOST_BATCH_BYTES", 1)
+    loader.load("(4, 'e', 4D) AS t(id, name, x)", writer="auto")
+    assert [committed_by(loader, n) for n in (1, 2)] == ["spark", "spark"]
+
+
+def test_a_batch_that_may_grow_on_its_way_is_not_collected(loader: Loader) -> None:
+    many = "SELECT id, name, x FROM (SELECT 5L AS id, 'f' AS name, 5D AS x, explode(array(1)) AS n)"
+    assert hybrid.bounded_bytes(loader.spark.sql(many)) is None
+    assert hybrid.bounded_bytes(loader.spark.range(10)) == 80
+
+
+@pytest.mark.parametrize("lands", [True, False])
+def test_an_outcome_that_is_not_known_is_looked_up(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch, lands: bool
+) -> None:
+    loader.upsert(ROWS)
+    merge = BatchTable.merge
+
+    def cut_off(self: BatchTable, *arguments: Any) -> Any:
+        if lands:
+            merge(self, *arguments)
+        raise CommitConflict("the answer was lost")
+
+    monkeypatch.setattr(BatchTable, "merge", cut_off)
+    if lands:
+        info = loader.upsert(MORE, writer="deltars")
+        assert (info.committed, info.version, info.rows_updated) == (True, 1, None)
+    else:
+        with pytest.raises(CommitConflict):
+            loader.upsert(MORE, writer="deltars")
+    assert loader.version() == int(lands)
+
+
+def test_a_batch_that_landed_meanwhile_is_not_landed_again(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader.upsert(ROWS)
+    monkeypatch.setattr(BatchTable, "landed", lambda *_: True)
+    assert not loader.upsert(MORE, writer="deltars").committed
+    assert not loader.load(MORE, writer="deltars").committed
+
+
+def test_delta_rs_writes_neither_to_a_cluster_nor_to_an_object_store(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader.upsert(ROWS)
+    monkeypatch.setattr(hybrid, "is_url", lambda _: True)
+    with pytest.raises(UnsupportedOperation, match="object store"):
+        loader.upsert(MORE, writer="deltars")
+    monkeypatch.setattr(hybrid, "is_url", lambda _: False)
+    monkeypatch.setattr(hybrid, "is_local", lambda _: False)
+    with pytest.raises(UnsupportedOperation, match="cluster"):
+        loader.load(MORE, writer="deltars")
+
+
+def test_overwriting_is_sparks() -> None:
+    asked = {"table": "t", "mode": "overwrite", "writer": "deltars"}
+    assert any("writer" in problem for problem in DeltaSink.model_validate(asked).problems())
+
+
+def test_a_disk_that_is_nearly_full_is_left_to_spark(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark says what is wrong; delta-rs would break off in the middle."""
+    loader.upsert(ROWS)
+    monkeypatch.setattr(hybrid, "has_room", lambda *_: False)
+    first, second = loader.upsert(MORE, writer="auto"), loader.load(MORE, writer="auto")
+    assert (first.version, second.version) == (1, 2)
+    assert [committed_by(loader, n) for n in (1, 2)] == ["spark", "spark"]
+    with pytest.raises(UnsupportedOperation, match="nearly full"):
+        Loader(loader.spark, loader.path.parents[1] / "other").load(ROWS, writer="deltars")
+
+
+@given(first=BATCH.filter(bool), second=BATCH, options=OPTIONS)
+@settings(
+    max_examples=int(os.environ.get("DELTAWORKS_EXAMPLES", "3")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_both_writers_merge_alike(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    first: Any,
+    second: Any,
+    options: Any,
+) -> None:
+    """Against a model of every case without Spark: test_batches.py."""
+    ours, theirs = (Loader(spark, tmp_path_factory.mktemp(name)) for name in ("ours", "theirs"))
+    ours.upsert(spark.createDataFrame(first, SCHEMA))
+    shutil.copytree(ours.path, theirs.path)
+    theirs.batch = ours.batch
+    seen = []
+    for loader, writer in ((theirs, "spark"), (ours, "deltars")):
+        info = loader.upsert(spark.createDataFrame(second, SCHEMA), writer=writer, **options)
+        counts = (info.rows_inserted, info.rows_updated, info.rows_deleted, info.rows_unchanged)
+        seen.append((info.committed, counts, info.rows_dropped, loader.version(), loader.rows()))
+    assert repr(seen[0]) == repr(seen[1])  # NaN is not equal to itself
