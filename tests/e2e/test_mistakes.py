@@ -89,7 +89,7 @@ MISTAKES = {
         says=("orders.yaml:2", "deltaworks secrets set NAME password", "credential: NAME"),
     ),
     "unknown_credential": Mistake(
-        pipeline=CSV + APPEND,
+        pipeline='extract: {type: csv, path: "s3://lake/orders"}\n' + APPEND,
         exit_code=2,
         says=('there is no credential "lakes"', "deltaworks secrets set lakes"),
         prepare=lambda bench: bench.write(
