@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.case import Case, scaled
+from bench.orders import fingerprint, run
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.api import Project
 
-ROWS = 1_000_000
+ROWS = scaled(1_000_000)
 SCHEMA = (
     "order_id bigint, customer_id bigint, country string, amount double, "
     "status string, updated_at timestamp, note string"
@@ -18,7 +21,7 @@ SCHEMA = (
 COUNTRIES = ("NL", "DE", "FR", "BE", "ES", "IT", "PL", "SE")
 
 
-class CsvBulk:
+class CsvBulk(Case):
     """Bulk load by append: no extra pass over the rows may be paid for the bookkeeping."""
 
     name = "csv_bulk"
@@ -45,9 +48,7 @@ class CsvBulk:
             extract=CsvSource(path=str(folder / "orders.csv"), schema_=SCHEMA),
             load=DeltaSink(path=str(folder / f"ours_{round_}"), partition_by=("country",)),
         )
-        result = project.run(pipeline)
-        if result.error is not None:
-            raise result.error
+        run(project, pipeline)
 
     def plain(self, spark: SparkSession, folder: Path, round_: int) -> None:
         orders = spark.read.csv(
@@ -57,8 +58,4 @@ class CsvBulk:
         orders.write.format("delta").mode("append").partitionBy("country").save(target)
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
-        from pyspark.sql import functions as F
-
-        frame = spark.read.format("delta").load(str(folder / f"{side}_{round_}"))
-        row = frame.agg(F.count(F.lit(1)), F.sum(F.hash(*frame.columns).cast("long"))).collect()[0]
-        return f"{row[0]} rows, hash {row[1]}"
+        return fingerprint(spark.read.format("delta").load(str(folder / f"{side}_{round_}")))

@@ -26,6 +26,7 @@ from deltaworks.model.write import (
     Scd2,
     Stamp,
     Upsert,
+    Wish,
     Write,
 )
 from deltaworks.redact import holds_secret
@@ -45,6 +46,7 @@ _UPSERT_ONLY = (
     "insert_columns",
     "not_matched_by_source",
     "duplicates",
+    "strategy",
 )
 _FIELDS_OF_MODES = {
     "upsert": _UPSERT_ONLY,
@@ -111,6 +113,8 @@ class DeltaSink(Sink):
     """What happens to rows of the table that the batch does not have."""
     duplicates: Duplicates | None = None
     """Which of several rows with one key wins; such rows are refused when left out."""
+    strategy: Wish = "auto"
+    """How an upsert goes in: chosen by sizes, or forced. `plain` is the MERGE written by hand."""
     replace_where: SqlExpression | None = None
     """Overwrite only the rows this covers."""
     merge_schema: bool = False
@@ -283,7 +287,7 @@ class DeltaSink(Sink):
             if found.merge is None:
                 info = writer.overwrite(found.frame, Overwrite())
             else:
-                info = writer.upsert(found.frame, found.merge, rows=found.rows)
+                info = writer.upsert(found.frame, found.merge, facts=found.facts, table=table)
         return UndoInfo(
             committed=info.committed,
             version=info.version,
@@ -323,13 +327,15 @@ class DeltaSink(Sink):
 
         table = None if replacing else writer.log.info(writer.location)
         with keyed(ctx.spark, frame, table, asked, ctx.now) as batch:
-            put = writer.replace_all if replacing else writer.upsert
-            info = put(batch.frame, batch.write, rows=batch.rows)
+            if replacing:
+                info = writer.replace_all(batch.frame, batch.write, rows=batch.facts.rows)
+            else:
+                info = writer.upsert(batch.frame, batch.write, facts=batch.facts, table=table)
             dropped = {"duplicates": batch.dropped} if batch.dropped else {}
             return replace(
                 info,
                 rows_dropped={**info.rows_dropped, **dropped},
-                rows_unchanged=batch.rows_unchanged(frame, info.rows_unchanged),
+                rows_unchanged=batch.rows_unchanged(info.rows_unchanged),
             )
 
     def _asked(self) -> Write:
@@ -362,6 +368,7 @@ class DeltaSink(Sink):
             delete_missing=self.not_matched_by_source == "delete",
             duplicates=None if wins is None else KeepOne(keep=wins.keep, by=wins.by),
             merge_schema=self.merge_schema,
+            strategy=self.strategy,
         )
 
     def _layout(self) -> Layout:
@@ -380,6 +387,7 @@ class DeltaSink(Sink):
             partition_by=self.partition_by,
             cluster_by=self.cluster_by,
             z_order=self.after_load.z_order if self.after_load else (),
+            sought=self.merge_keys,
             properties={**set_ones, **self.properties},
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )

@@ -30,7 +30,7 @@ def estimated_bytes(frame: DataFrame) -> int:
     plan = getattr(frame.select("*"), "_jdf", None)
     if plan is None:  # pragma: no cover - only over Spark Connect
         return SMALL_BYTES + 1
-    return int(plan.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    return int(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
 
 
 def is_local(spark: SparkSession) -> bool:
