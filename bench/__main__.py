@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 
+from bench.case import SCALE
 from bench.processes import SIDES, run_commands
 from bench.worker import find_case
 
@@ -63,7 +64,7 @@ class Worker:
         self.process.wait(timeout=60)
 
 
-def run_case(name: str, rounds: int) -> dict[str, Any]:
+def run_case(name: str, rounds: int, *, warm_up: int) -> dict[str, Any]:
     """All rounds of one case, the sides taking turns."""
     case = find_case(name)
     if hasattr(case, "commands"):
@@ -74,35 +75,52 @@ def run_case(name: str, rounds: int) -> dict[str, Any]:
         (folder / "project" / "deltaworks.yaml").write_text("project: bench\nwarehouse: ./w\n")
         print(f"{name}: preparing", file=sys.stderr)
         case.prepare(folder)
-        workers = {side: Worker.start(side, name, folder) for side in SIDES}
-        seconds: dict[str, list[float]] = {side: [] for side in SIDES}
-        for number in range(WARM_UP_ROUNDS + rounds):
-            order = SIDES if number % 2 == 0 else SIDES[::-1]
-            answers = {side: workers[side].round(number) for side in order}
-            results = {answer["result"] for answer in answers.values()}
-            if len(results) != 1:
-                raise SystemExit(f"bench: the sides differ: {results}")
-            if number >= WARM_UP_ROUNDS:
-                for side, answer in answers.items():
-                    seconds[side].append(round(answer["seconds"], 3))
-            print(f"{name}: round {number}: {answers}", file=sys.stderr)
-            for side in SIDES:
-                shutil.rmtree(folder / f"{side}_{number}", ignore_errors=True)
-        for worker in workers.values():
-            worker.stop()
+        answers = _take_turns(name, folder, warm_up + rounds)[warm_up:]
     finally:
         case.finish()
         shutil.rmtree(folder, ignore_errors=True)
-    medians = {side: statistics.median(times) for side, times in seconds.items()}
-    ratio = medians["ours"] / medians["plain"]
+    seconds = {
+        side: {
+            part: [round(answer[side]["seconds"][part], 3) for answer in answers]
+            for part in answers[0][side]["seconds"]
+        }
+        for side in SIDES
+    }
+    medians = {
+        side: {part: statistics.median(times) for part, times in parts.items()}
+        for side, parts in seconds.items()
+    }
+    ratio = case.ratio(medians)
     return {
         "case": name,
         "bar": case.bar,
         "met": ratio <= case.most_ratio,
-        "ours_per_plain": round(ratio, 3),
+        "ratio": round(ratio, 3),
+        "most_ratio": round(case.most_ratio, 3),
         "median_seconds": medians,
         "seconds": seconds,
+        "jobs": {side: answers[-1][side]["jobs"] for side in SIDES},
     }
+
+
+def _take_turns(name: str, folder: Path, rounds: int) -> list[dict[str, Any]]:
+    """The answers of both sides, round by round; they must have done the same."""
+    workers = {side: Worker.start(side, name, folder) for side in SIDES}
+    found = []
+    for number in range(rounds):
+        order = SIDES if number % 2 == 0 else SIDES[::-1]
+        answers = {side: workers[side].round(number) for side in order}
+        results = {answer["result"] for answer in answers.values()}
+        if len(results) != 1:
+            raise SystemExit(f"bench: the sides differ: {results}")
+        found.append(answers)
+        print(f"{name}: round {number}: {answers}", file=sys.stderr)
+        for side in SIDES:
+            for made in folder.glob(f"{side}_{number}*"):
+                shutil.rmtree(made, ignore_errors=True)
+    for worker in workers.values():
+        worker.stop()
+    return found
 
 
 def machine() -> dict[str, Any]:
@@ -127,11 +145,17 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(case_names()))
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds, at least 5")
     parser.add_argument("--out", type=Path, help="write the JSON there too")
+    parser.add_argument("--warm-up", type=int, default=WARM_UP_ROUNDS, help="rounds before them")
+    parser.add_argument("--scale", type=float, default=1.0, help="a share of the rows, to try it")
     given = parser.parse_args()
-    results = [run_case(name, given.rounds) for name in given.cases or case_names()]
+    os.environ[SCALE] = str(given.scale)
+    results = [
+        run_case(name, given.rounds, warm_up=given.warm_up) for name in given.cases or case_names()
+    ]
     document = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
+        "scale": given.scale,
         "results": results,
     }
     text = json.dumps(document, indent=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,6 +11,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deltaworks.api import Project
+
+SCALE = "DELTAWORKS_BENCH_SCALE"
+TOTAL = "total"
+Parts = Mapping[str, float]
+"""Seconds by part of the work, where a case times parts of it."""
+
+
+def scaled(rows: int) -> int:
+    """A number of rows, or a share of it when the harness is only tried out."""
+    return max(100, int(rows * float(os.environ.get(SCALE, "1"))))
 
 
 class Case(Protocol):
@@ -18,8 +30,8 @@ class Case(Protocol):
     bar: str
     """What the figures must show, in words."""
     most_ratio: float
-    """The highest allowed ours / plain."""
-    connectors: tuple[str, ...]
+    """The highest allowed ratio, ours / plain unless the case compares something else."""
+    connectors: Sequence[str] = ()
     """Whose jars the plain side needs as well."""
 
     def prepare(self, folder: Path) -> None:
@@ -28,20 +40,19 @@ class Case(Protocol):
     def finish(self) -> None:
         """End what `prepare` has started."""
 
-    def ours(self, project: Project, folder: Path, round_: int) -> None:
+    def stage(self, folder: Path, round_: int, side: str) -> None:
+        """Put what a round starts from on disk; not timed."""
+
+    def ours(self, project: Project, folder: Path, round_: int) -> Parts | None:
         """Our way."""
 
-    def plain(self, spark: SparkSession, folder: Path, round_: int) -> None:
+    def plain(self, spark: SparkSession, folder: Path, round_: int) -> Parts | None:
         """The hand-written way, with Spark's defaults."""
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
         """A fingerprint of the result; both sides must give the same. Not timed."""
+        ...
 
-
-def fingerprint(spark: SparkSession, table: Path) -> str:
-    """How many rows a table has, and a hash of all of them."""
-    from pyspark.sql import functions as F
-
-    frame = spark.read.format("delta").load(str(table))
-    row = frame.agg(F.count(F.lit(1)), F.sum(F.hash(*frame.columns).cast("long"))).collect()[0]
-    return f"{row[0]} rows, hash {row[1]}"
+    def ratio(self, medians: Mapping[str, Parts]) -> float:
+        """The figure that the bar is about, from the median seconds of each side's parts."""
+        return medians["ours"][TOTAL] / medians["plain"][TOTAL]

@@ -14,17 +14,19 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.case import TOTAL, Case
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from bench.case import Case
 
 
 def find_case(name: str) -> Any:
     """The only case in the module of that name."""
     module = importlib.import_module(f"bench.cases.{name}")
-    found: list[Any] = [
-        value() for value in vars(module).values() if getattr(value, "name", None) == name
+    found: list[Case] = [
+        value()
+        for value in vars(module).values()
+        if isinstance(value, type) and getattr(value, "name", None) == name
     ]
     return found[0]
 
@@ -72,16 +74,24 @@ def main() -> None:
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         round_ = int(line)
-        start = time.perf_counter()
+        case.stage(folder, round_, side)
+        before, start = jobs_so_far(spark), time.perf_counter()
         if side == "ours":
-            case.ours(project, folder, round_)
+            parts = case.ours(project, folder, round_)
         else:
-            case.plain(spark, folder, round_)
+            parts = case.plain(spark, folder, round_)
         seconds = time.perf_counter() - start
-        print(
-            json.dumps({"seconds": seconds, "result": case.check(spark, folder, round_, side)}),
-            flush=True,
-        )
+        answer = {
+            "seconds": {**(parts or {}), TOTAL: seconds},
+            "jobs": jobs_so_far(spark) - before,
+            "result": case.check(spark, folder, round_, side),
+        }
+        print(json.dumps(answer), flush=True)
+
+
+def jobs_so_far(spark: SparkSession) -> int:
+    """How many jobs Spark has been given since it started."""
+    return int(spark._jsc.sc().dagScheduler().numTotalJobs())  # noqa: SLF001 - PySpark counts none
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.case import fingerprint
+from bench.case import Case
+from bench.orders import fingerprint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,7 @@ FILL = (
 )
 
 
-class JdbcRead:
+class JdbcRead(Case):
     """Reading side by side must pay on as few as two cores."""
 
     name = "jdbc_read"
@@ -77,4 +78,4 @@ class JdbcRead:
         orders.write.format("delta").mode("append").save(str(folder / f"plain_{round_}"))
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
-        return fingerprint(spark, folder / f"{side}_{round_}")
+        return fingerprint(spark.read.format("delta").load(str(folder / f"{side}_{round_}")))

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.case import fingerprint
+from bench.case import Case
+from bench.orders import fingerprint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +22,7 @@ SCHEMA = "order_id bigint, country string, amount double, updated_at timestamp, 
 COUNTRIES = ("NL", "DE", "FR", "BE", "ES", "IT", "PL", "SE")
 
 
-class KafkaBulk:
+class KafkaBulk(Case):
     """Catching up with a topic: the ledger may cost no more than a checkpoint does."""
 
     name = "kafka_bulk"
@@ -97,4 +98,4 @@ class KafkaBulk:
         query.awaitTermination()
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
-        return fingerprint(spark, folder / f"{side}_{round_}")
+        return fingerprint(spark.read.format("delta").load(str(folder / f"{side}_{round_}")))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.orders import as_csv, order_line
+from bench.order_lines import as_csv, order_line
 
 ROWS = 1_000_000
 CHANGES = 100_000

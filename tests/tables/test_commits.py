@@ -64,7 +64,8 @@ def test_files_a_dead_run_left_behind_do_not_stop_the_table_from_being_made(
 def test_a_commit_that_cannot_be_found_again_is_unknown_not_done(loader: Loader) -> None:
     from deltaworks.engines.spark.write import TableWriter
     from deltaworks.model.commit import Txn
-    from deltaworks.model.write import Append, Layout, Stamp, Upsert
+    from deltaworks.model.merge_facts import BatchFacts
+    from deltaworks.model.write import Append, Layout, Stamp, Upsert, Wish
 
     # this writer's batch 5 is in the table, so Delta skips its batch 4 without a word
     stamps = [Stamp(txn=Txn("w", n), user_metadata=json.dumps({"batch": n})) for n in (5, 4)]
@@ -76,7 +77,11 @@ def test_a_commit_that_cannot_be_found_again_is_unknown_not_done(loader: Loader)
     assert first.append(frame, Append()).committed
     assert second.append(frame, Append()).committed is False
     grown = loader.spark.range(5).toDF("id")
-    assert second.upsert(grown, Upsert(keys=("id",)), rows=5).committed is False
+    table, facts = second.log.info(str(loader.path)), BatchFacts(rows=5)
+    wishes: tuple[Wish, ...] = ("auto", "merge")
+    for strategy in wishes:
+        write = Upsert(keys=("id",), strategy=strategy)
+        assert second.upsert(grown, write, facts=facts, table=table).committed is False
     assert len(loader.rows()) == 2
     with pytest.raises(CommitUnknown, match="its commit cannot be found"):
         second._landed(None)

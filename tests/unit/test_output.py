@@ -16,6 +16,7 @@ from deltaworks.cli.output import (
     cell_text,
     output_text,
     print_error,
+    print_plan,
     print_problems,
     print_run,
     print_summary,
@@ -31,7 +32,14 @@ from deltaworks.model.events import (
     StageStarted,
     Warned,
 )
-from deltaworks.model.results import BatchResult, OutputResult, RunResult
+from deltaworks.model.merge_facts import FilesUsed
+from deltaworks.model.results import (
+    BatchResult,
+    OutputPlan,
+    OutputResult,
+    PlanResult,
+    RunResult,
+)
 
 Captured = pytest.CaptureFixture[str]
 OUTPUT = OutputResult(
@@ -244,3 +252,24 @@ def test_a_terminal_shows_the_stage_the_rows_so_far_and_the_time() -> None:
     os.close(here)
     assert child.returncode == 0
     assert "p: load orders (1 s, 1,234 rows so far)" in shown.decode()
+
+
+def test_a_merge_says_which_files_it_left_alone(capsys: Captured) -> None:
+    output = replace(OUTPUT, files=FilesUsed(scanned=2, skipped=1200, rewritten=1))
+    print_run(run(batches=(replace(BATCH, outputs=(output,)),)))
+    assert "files: 2 scanned, 1,200 skipped, 1 rewritten" in capsys.readouterr().out
+
+
+def test_a_plan_says_how_rows_would_go_in_and_what_would_be_cheaper(capsys: Captured) -> None:
+    planned = OutputPlan(
+        sink="t",
+        table="t",
+        exists=True,
+        strategy="append: all rows are new",
+        advice="do this",
+        files=FilesUsed(scanned=0, skipped=3, rewritten=0),
+    )
+    print_plan(PlanResult(pipeline="p", offline=False, stages=(), outputs=(planned,)))
+    shown = capsys.readouterr().out
+    for words in ("strategy: append: all rows are new", "3 skipped", "advice: do this"):
+        assert words in shown

@@ -110,6 +110,8 @@ def print_run(result: RunResult) -> None:
             line(f"{result.pipeline}: {batch_text(batch)} in {result.duration_s:.1f} s")
         for output in batch.outputs:
             line(f"  {output_text(output)}")
+            if output.files is not None and output.committed:
+                line(f"    {output.files.text()}")
             for done in output.maintenance:
                 line(f"    {maintenance_text(done)}")
             if output.shown is not None:
@@ -232,6 +234,12 @@ def _print_output_plan(output: OutputPlan, *, offline: bool) -> None:
         )
     for change in output.schema_changes:
         line(f"  {change.text()}")
+    if output.strategy:
+        line(f"  strategy: {output.strategy}")
+    if output.files is not None:
+        line(f"  {output.files.text()}")
+    if output.advice:
+        line(f"  advice: {output.advice}")
     for text in output.sql.splitlines():
         line(f"  {text}")
 

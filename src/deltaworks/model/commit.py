@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from deltaworks.model.merge_facts import FilesUsed
+
 LANDED_BEFORE = "this batch landed before"
 
 
@@ -40,6 +42,9 @@ class CommitInfo:
     """The folder that keeps the rows, when they could not be committed."""
     shown: Shown | None = None
     """Rows to put on the screen, from a sink that does just that."""
+    strategy: str = ""
+    """How the rows went in, where there was a choice."""
+    files: FilesUsed | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

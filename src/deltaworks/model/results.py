@@ -8,6 +8,7 @@ from typing import Any
 
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.commit import Shown
+from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.model.schema import SchemaChange
 
 CONTRACT = 1
@@ -107,6 +108,9 @@ class OutputResult:
     rows_deleted: int | None = None
     rows_unchanged: int | None = None
     note: str = ""
+    strategy: str = ""
+    """How the rows went in, where there was a choice."""
+    files: FilesUsed | None = None
     maintenance: tuple[MaintenanceResult, ...] = ()
     shown: Shown | None = None
     """Rows for the screen; they are neither recorded nor part of the document."""
@@ -123,6 +127,8 @@ class OutputResult:
             "rows_deleted": self.rows_deleted,
             "rows_unchanged": self.rows_unchanged,
             "note": self.note,
+            "strategy": self.strategy or None,
+            "files": None if self.files is None else self.files.to_json(),
             "maintenance": [done.to_json() for done in self.maintenance],
         }
 
@@ -217,6 +223,11 @@ class OutputPlan:
     rows_unchanged: int | None = None
     rows_to_drop: int | None = None
     note: str = ""
+    strategy: str = ""
+    """How the rows would go in, where there is a choice."""
+    advice: str = ""
+    """What would make the write cheaper, and what that costs."""
+    files: FilesUsed | None = None
 
     def to_json(self) -> dict[str, Any]:
         place = {"table": self.table} if self.table else {"path": self.path}
@@ -239,6 +250,9 @@ class OutputPlan:
             "rows_to_delete": self.rows_to_delete,
             "rows_unchanged": self.rows_unchanged,
             "note": self.note,
+            "strategy": self.strategy or None,
+            "advice": self.advice or None,
+            "files": None if self.files is None else self.files.to_json(),
         }
 
 

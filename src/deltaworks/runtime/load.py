@@ -251,6 +251,8 @@ def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult
         rows_deleted=info.rows_deleted,
         rows_unchanged=info.rows_unchanged,
         note=info.note,
+        strategy=info.strategy,
+        files=info.files,
         shown=info.shown,
     )
 

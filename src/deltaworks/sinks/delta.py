@@ -27,6 +27,7 @@ from deltaworks.model.write import (
     Scd2,
     Stamp,
     Upsert,
+    Wish,
     Write,
     Writer,
 )
@@ -46,6 +47,7 @@ _MODES_OF_FIELDS = {
     "insert_columns": ("upsert",),
     "not_matched_by_source": ("upsert",),
     "duplicates": ("upsert",),
+    "strategy": ("upsert",),
     "replace_where": ("overwrite",),
     "overwrite_schema": ("overwrite",),
     "sequence_by": ("scd2", "changelog"),
@@ -116,6 +118,8 @@ class DeltaSink(NeedsCredential, Sink):
     """What happens to rows of the table that the batch does not have."""
     duplicates: Duplicates | None = None
     """Which of several rows with one key wins; such rows are refused when left out."""
+    strategy: Wish = "auto"
+    """How an upsert goes in: chosen by sizes, or forced. `plain` is the MERGE written by hand."""
     replace_where: SqlExpression | None = None
     """Overwrite only the rows this covers."""
     merge_schema: bool = False
@@ -318,7 +322,7 @@ class DeltaSink(NeedsCredential, Sink):
             if found.merge is None:
                 info = writer.overwrite(found.frame, Overwrite())
             else:
-                info = writer.upsert(found.frame, found.merge, rows=found.rows)
+                info = writer.upsert(found.frame, found.merge, facts=found.facts, table=table)
         return UndoInfo(
             committed=info.committed,
             version=info.version,
@@ -359,13 +363,15 @@ class DeltaSink(NeedsCredential, Sink):
 
         table = None if replacing else writer.log.info(writer.location)
         with keyed(ctx.spark, frame, table, asked, ctx.now) as batch:
-            put = writer.replace_all if replacing else writer.upsert
-            info = put(batch.frame, batch.write, rows=batch.rows)
+            if replacing:
+                info = writer.replace_all(batch.frame, batch.write, rows=batch.facts.rows)
+            else:
+                info = writer.upsert(batch.frame, batch.write, facts=batch.facts, table=table)
             dropped = {"duplicates": batch.dropped} if batch.dropped else {}
             return replace(
                 info,
                 rows_dropped={**info.rows_dropped, **dropped},
-                rows_unchanged=batch.rows_unchanged(frame, info.rows_unchanged),
+                rows_unchanged=batch.rows_unchanged(info.rows_unchanged),
             )
 
     def _taken(self, frame: DataFrame) -> tuple[DataFrame, Write]:
@@ -416,6 +422,7 @@ class DeltaSink(NeedsCredential, Sink):
             delete_missing=self.not_matched_by_source == "delete",
             duplicates=None if wins is None else KeepOne(keep=wins.keep, by=wins.by),
             merge_schema=self.merge_schema,
+            strategy=self.strategy,
         )
 
     def _layout(self) -> Layout:
@@ -435,6 +442,7 @@ class DeltaSink(NeedsCredential, Sink):
             cluster_by=self.cluster_by,
             z_order=self.after_load.z_order if self.after_load else (),
             bloom=self.bloom,
+            sought=self.merge_keys,
             properties={**set_ones, **_bloom_properties(self.bloom), **self.properties},
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )

@@ -10,13 +10,16 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark.audit import written_too
 from deltaworks.engines.spark.constraints import violations
+from deltaworks.engines.spark.diff import diffed
 from deltaworks.engines.spark.engine import table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.keyed import Keyed, keyed
 from deltaworks.engines.spark.layout import as_asked, check_layout, refuse_other_partitions
 from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
-from deltaworks.engines.spark.write import diffed, grows, refuse_outside, without_deletes
+from deltaworks.engines.spark.strategy import Strategy, choose
+from deltaworks.engines.spark.write import grows, merged_ranges, refuse_outside, without_deletes
 from deltaworks.errors import ConstraintViolated
+from deltaworks.model.merge_facts import DiffFacts, FilesUsed
 from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.schema import SchemaChange, compare
 from deltaworks.model.table_info import TableInfo
@@ -53,7 +56,7 @@ class Forecast:
             with keyed(self.spark, frame, table, write, self.now) as batch:
                 if table is None:
                     return _first_merge(batch, basis)
-                return self._merge(frame, batch, table, basis)
+                return self._merge(batch, table, basis)
         return _plain(frame, table, write, basis)
 
     def check(self, frame: DataFrame) -> None:
@@ -91,30 +94,42 @@ class Forecast:
         refuse_other_partitions(table, self.layout, may_change=_replaces_schema(write))
         return as_asked(table, self.layout)
 
-    def _merge(
-        self, frame: DataFrame, batch: Keyed, table: TableInfo, basis: OutputPlan
-    ) -> OutputPlan:
+    def _merge(self, batch: Keyed, table: TableInfo, basis: OutputPlan) -> OutputPlan:
         fitted, changes = _fit_merge(batch, table)
-        ways = comparisons(table.schema, frame_schema(fitted))
-        write = written_too(batch.frame, batch.write)
+        write, facts = written_too(batch.frame, batch.write), batch.facts
+        with diffed(self.spark, fitted, table, write, facts) as (_, diff):
+            strategy = choose(write, facts, diff, table, grows=grows(changes))
         shown = replace(write, merge_schema=write.merge_schema or grows(changes))
-        with diffed(self.spark, fitted, table, write) as (_, counts):
-            return replace(
-                basis,
-                schema_changes=changes,
-                sql=merge_sql(
-                    shown,
-                    table=table_sql(table.location),
-                    source="batch",
-                    batch=fitted.columns,
-                    ways=ways,
-                ),
-                rows_to_insert=counts.insert,
-                rows_to_update=counts.update,
-                rows_to_delete=counts.delete + counts.missing,
-                rows_unchanged=batch.rows_unchanged(frame, counts.unchanged),
-                rows_to_drop=batch.dropped,
-            )
+        statement = merge_sql(
+            shown,
+            table=table_sql(table.location),
+            source="batch",
+            batch=fitted.columns,
+            ways=comparisons(table.schema, frame_schema(fitted)),
+            ranges=merged_ranges(strategy, write, facts, table),
+        )
+        return replace(
+            basis,
+            schema_changes=changes,
+            sql=statement if strategy.write == "merge" else "",
+            rows_to_insert=diff.insert,
+            rows_to_update=diff.update,
+            rows_to_delete=diff.delete + diff.missing,
+            rows_unchanged=batch.rows_unchanged(diff.unchanged),
+            rows_to_drop=batch.dropped,
+            strategy=strategy.text(),
+            advice=strategy.advice,
+            files=_files(strategy, diff),
+        )
+
+
+def _files(strategy: Strategy, diff: DiffFacts) -> FilesUsed:
+    rewritten = diff.files_matched if strategy.whole else diff.files_touched
+    return FilesUsed(
+        scanned=diff.scope.files,
+        skipped=diff.scope.files_skipped,
+        rewritten=rewritten if strategy.write == "merge" else 0,
+    )
 
 
 def _fit_merge(batch: Keyed, table: TableInfo) -> tuple[DataFrame, tuple[SchemaChange, ...]]:
@@ -131,7 +146,7 @@ def _first_merge(batch: Keyed, basis: OutputPlan) -> OutputPlan:
         rows_to_update=0,
         rows_to_delete=0,
         rows_unchanged=0,
-        rows_to_drop=batch.dropped + batch.rows - rows,
+        rows_to_drop=batch.dropped + batch.facts.rows - rows,
     )
 
 

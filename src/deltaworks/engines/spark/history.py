@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,17 @@ from deltaworks.engines.spark.audit import marked, marks
 from deltaworks.engines.spark.columns import column, exact_json, quoted, require_columns
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.fit import fit
-from deltaworks.engines.spark.keys import keep_one, refuse_null_keys, refuse_ties
+from deltaworks.engines.spark.key_ranges import usable, within
+from deltaworks.engines.spark.keys import (
+    keep_one,
+    measured_winners,
+    refuse_null_keys,
+    refuse_ties,
+    without_marks,
+)
+from deltaworks.engines.spark.sizing import estimated_bytes, fitted, lightly
 from deltaworks.errors import GuardError, SchemaMismatch, SpecError
+from deltaworks.model.merge_facts import BatchFacts, KeyRange
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Scd2, Upsert
 
@@ -37,7 +46,10 @@ class Versions:
 
     frame: DataFrame
     merge: Upsert
+    facts: BatchFacts
+    """Of the timelines, not of the batch they come from."""
     rows: int
+    """Rows of the batch."""
     rows_new: int
     """Rows of the batch that are a version of their own."""
 
@@ -47,30 +59,68 @@ def versions(
     spark: SparkSession, frame: DataFrame, table: TableInfo | None, write: Scd2, now: datetime
 ) -> Iterator[Versions]:
     """The timelines that a batch makes together with what stands in the table."""
-    from pyspark.sql import functions as F
-
-    ranked = _dated(frame, write, now).persist()
+    size = estimated_bytes(frame)
+    with fitted(spark, size):
+        ranked = _dated(frame, write, now).persist()
     try:
-        hint = "choose a column for `sequence_by` that tells them apart"
-        batch, _ = refuse_ties(ranked, write.keys, VALID_FROM, hint=hint)
+        batch, facts = _one_per_key_and_moment(ranked, frame, write)
         stands = None
         if table is not None:
             _require_history(table)
             batch = fit(batch, table, merge_schema=write.merge_schema)[0]
-            stands = _standing(spark, batch, table, write)
-            _refuse_future(stands, write, now)
+            ranges = usable(facts.ranges, table.schema)
+            stands = _standing(spark, batch, table, write, ranges)
         tracked = _tracked(frame, write)
-        drawn = timelines(batch, stands, keys=write.keys, tracked=tracked)
-        drawn = marked(drawn, marks(frame)).persist()  # what stands has no mark, and comes first
+        with fitted(spark, size):
+            drawn = timelines(batch, stands, keys=write.keys, tracked=tracked)
+            # what stands has no mark, and comes first
+            drawn = marked(drawn, marks(frame)).persist()
         try:
-            row = drawn.agg(F.count(F.lit(1)), F.count_if(_NEW)).collect()[0]
+            with fitted(spark, size):
+                rows, rows_new = _drawn(drawn, write, now)
             yield Versions(
-                frame=drawn, merge=_merge(drawn, write), rows=int(row[0]), rows_new=int(row[1])
+                frame=drawn,
+                merge=_merge(drawn, write),
+                facts=BatchFacts(rows=rows, bytes=estimated_bytes(drawn), ranges=facts.ranges),
+                rows=facts.rows + facts.rows_dropped,
+                rows_new=rows_new,
             )
         finally:
             drawn.unpersist()
     finally:
         ranked.unpersist()
+
+
+def _one_per_key_and_moment(
+    ranked: DataFrame, frame: DataFrame, write: Scd2
+) -> tuple[DataFrame, BatchFacts]:
+    """The dated batch once nothing is wrong with its keys, and what is known of it."""
+    facts = measured_winners(ranked, (*write.keys, VALID_FROM))
+    if facts.rows_null_key:
+        refuse_null_keys(frame, write.keys)
+        refuse_null_keys(frame, [write.sequence_by], what="sequence_by")
+    hint = "choose a column for `sequence_by` that tells them apart"
+    refuse_ties(ranked, write.keys, VALID_FROM, ties=facts.keys_repeated, hint=hint)
+    # the timelines reach back further than the batch
+    ranges = tuple(found for found in facts.ranges if found.column != VALID_FROM)
+    return without_marks(ranked), replace(facts, ranges=ranges)
+
+
+def _drawn(drawn: DataFrame, write: Scd2, now: datetime) -> tuple[int, int]:
+    """How many versions there are, and how many of them are the batch's."""
+    from pyspark.sql import functions as F
+
+    later = F.lit(col=False)  # the clock dates the rows only where no column does
+    if not write.sequence_by:
+        later = ~F.col(_NEW) & (F.col(VALID_FROM) > F.lit(now).cast("timestamp"))
+    row = drawn.agg(F.count(F.lit(1)), F.count_if(_NEW), F.count_if(later)).collect()[0]
+    if row[2]:
+        raise GuardError(
+            "the table holds rows that are valid only from a later moment than this machine's "
+            f"clock shows ({now:%Y-%m-%d %H:%M:%S} UTC)",
+            hint="set the clock, or date the rows themselves with `sequence_by`",
+        )
+    return int(row[0]), int(row[1])
 
 
 def timelines(
@@ -117,11 +167,9 @@ def _dated(frame: DataFrame, write: Scd2, now: datetime) -> DataFrame:
         )
     require_columns(frame, write.keys, where="merge_keys", nested=False)
     require_columns(frame, write.tracked, where="track_columns", nested=False)
-    refuse_null_keys(frame, write.keys)
     moment = F.lit(now).cast("timestamp")
     if write.sequence_by:
         require_columns(frame, [write.sequence_by], where="sequence_by", nested=False)
-        refuse_null_keys(frame, [write.sequence_by], what="sequence_by")
         moment = column(frame, write.sequence_by)
     empty = F.lit(None)
     dated = frame.withColumns(
@@ -135,11 +183,18 @@ def _dated(frame: DataFrame, write: Scd2, now: datetime) -> DataFrame:
     return keep_one(dated, (*write.keys, VALID_FROM), keep="newest", by=VALID_FROM)
 
 
-def _standing(spark: SparkSession, batch: DataFrame, table: TableInfo, write: Scd2) -> DataFrame:
+def _standing(
+    spark: SparkSession,
+    batch: DataFrame,
+    table: TableInfo,
+    write: Scd2,
+    ranges: Sequence[KeyRange],
+) -> DataFrame:
     """What the table holds of the batch's keys."""
-    target = SparkEngine(spark).read(table.location, version=table.version)
+    target = within(SparkEngine(spark).read(table.location), ranges)
     names = [quoted(key) for key in write.keys]
-    return target.join(batch.select(*names).distinct(), list(write.keys), "left_semi")
+    keys = lightly(batch.select(*names).distinct(), estimated_bytes(batch))
+    return target.join(keys, list(write.keys), "left_semi")
 
 
 def _require_history(table: TableInfo) -> None:
@@ -149,21 +204,6 @@ def _require_history(table: TableInfo) -> None:
         raise SchemaMismatch(
             f'table "{table.location}" keeps no history: it has no column "{missing[0]}"',
             hint="choose another table for mode scd2",
-        )
-
-
-def _refuse_future(stands: DataFrame, write: Scd2, now: datetime) -> None:
-    """Without a column that dates the rows the clock does, and it must not run backwards."""
-    from pyspark.sql import functions as F
-
-    if write.sequence_by:
-        return
-    newest = stands.agg(F.max(VALID_FROM) > F.lit(now).cast("timestamp")).collect()[0][0]
-    if newest:
-        raise GuardError(
-            "the table holds rows that are valid only from a later moment than this machine's "
-            f"clock shows ({now:%Y-%m-%d %H:%M:%S} UTC)",
-            hint="set the clock, or date the rows themselves with `sequence_by`",
         )
 
 

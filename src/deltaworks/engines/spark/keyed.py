@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from deltaworks.engines.spark import keys
 from deltaworks.engines.spark.columns import require_columns
 from deltaworks.engines.spark.history import versions
+from deltaworks.engines.spark.sizing import estimated_bytes, fitted
+from deltaworks.model.merge_facts import BatchFacts
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Scd2, Upsert
 
@@ -20,18 +22,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Keyed:
-    """A batch with one row per key, and the merge that takes it."""
+    """A batch with one row per key, what is known of it, and the merge that takes it."""
 
     frame: DataFrame
-    rows: int
+    facts: BatchFacts
     write: Upsert
-    dropped: int = 0
-    rows_new: int | None = None
-    """Rows of the batch that become versions, where the table keeps them all."""
+    rows_kept: int | None = None
+    """Rows of the batch that do not become versions, where the table keeps them all."""
 
-    def rows_unchanged(self, batch: DataFrame, counted: int | None) -> int | None:
+    @property
+    def dropped(self) -> int:
+        """Rows of the batch that gave way to others."""
+        return self.facts.rows_dropped if self.rows_kept is None else 0
+
+    def rows_unchanged(self, counted: int | None) -> int | None:
         """Rows of the batch that the table has already, when a merge counted so many."""
-        return counted if self.rows_new is None else batch.count() - self.rows_new
+        return counted if self.rows_kept is None else self.rows_kept
 
 
 @contextmanager
@@ -44,15 +50,17 @@ def keyed(
 ) -> Iterator[Keyed]:
     """The batch as it is merged into the table, kept while it is used."""
     if isinstance(write, Upsert):
-        with _one_row_per_key(frame, write) as found:
+        with _one_row_per_key(frame, table, write) as found:
             yield found
         return
     with versions(spark, frame, table, write, now) as history:
-        yield Keyed(history.frame, history.rows, history.merge, rows_new=history.rows_new)
+        yield Keyed(
+            history.frame, history.facts, history.merge, rows_kept=history.rows - history.rows_new
+        )
 
 
 @contextmanager
-def _one_row_per_key(frame: DataFrame, write: Upsert) -> Iterator[Keyed]:
+def _one_row_per_key(frame: DataFrame, table: TableInfo | None, write: Upsert) -> Iterator[Keyed]:
     """The batch with one row per key, or the error that says which keys are wrong."""
     named = {
         "merge_keys": write.keys,
@@ -61,15 +69,19 @@ def _one_row_per_key(frame: DataFrame, write: Upsert) -> Iterator[Keyed]:
     }
     for option, columns in named.items():
         require_columns(frame, columns, where=option, nested=False)
-    keys.refuse_null_keys(frame, write.keys)
+    folders = () if table is None else [name.lower() for name in table.partition_columns]
     if write.duplicates is None:
-        yield Keyed(frame, keys.refuse_duplicate_keys(frame, write.keys), write)
+        yield Keyed(frame, keys.measured_keys(frame, write.keys, folders=folders), write)
         return
     keep, by = write.duplicates.keep, write.duplicates.by
     require_columns(frame, [by], where="duplicates.by")
-    ranked = keys.keep_one(frame, write.keys, keep=keep, by=by).persist()
+    with fitted(frame.sparkSession, estimated_bytes(frame)):
+        ranked = keys.keep_one(frame, write.keys, keep=keep, by=by).persist()
     try:
-        kept, rows = keys.refuse_ties(ranked, write.keys, by)
-        yield Keyed(kept, rows, write, dropped=frame.count() - rows)
+        facts = keys.measured_winners(ranked, write.keys, folders=folders)
+        if facts.rows_null_key:
+            keys.refuse_null_keys(frame, write.keys)
+        keys.refuse_ties(ranked, write.keys, by, ties=facts.keys_repeated)
+        yield Keyed(keys.without_marks(ranked), facts, write)
     finally:
         ranked.unpersist()

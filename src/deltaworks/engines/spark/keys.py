@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from deltaworks.engines.spark.columns import column, exact_json, quoted
+from deltaworks.engines.spark.comparing import column_type
+from deltaworks.engines.spark.key_ranges import found_range, has_range
 from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.engines.spark.sizing import estimated_bytes, fitted
 from deltaworks.errors import BatchKeyError
+from deltaworks.model.merge_facts import BatchFacts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _ORDER = "__deltaworks_order"
 _TIE = "__deltaworks_tie"
+_ROWS = "__deltaworks_rows"
 _TIE_HINT = "choose a column for `duplicates.by` that tells them apart"
 
 
@@ -21,7 +26,7 @@ def refuse_null_keys(frame: DataFrame, keys: Sequence[str], *, what: str = "merg
     """Raise when a key is NULL: such a row would be inserted again at every run."""
     from pyspark.sql import functions as F
 
-    nulls = frame.filter(" OR ".join(f"{quoted(key)} IS NULL" for key in keys))
+    nulls = frame.filter(_has_null(keys))
     samples = sample_rows(nulls)
     if not samples:
         return
@@ -34,33 +39,112 @@ def refuse_null_keys(frame: DataFrame, keys: Sequence[str], *, what: str = "merg
     )
 
 
-def refuse_duplicate_keys(frame: DataFrame, keys: Sequence[str]) -> int:
-    """Raise when two rows have the same key; answers the number of rows."""
+def measured_keys(
+    frame: DataFrame, keys: Sequence[str], *, folders: Collection[str] = ()
+) -> BatchFacts:
+    """What one pass finds of a batch by its keys; raises when one is NULL or there twice.
+
+    `folders` are the columns that the table's folders are named by.
+    """
     from pyspark.sql import functions as F
 
-    counted = frame.groupBy(*[column(frame, key) for key in keys]).agg(
-        F.count(F.lit(1)).alias(_ORDER)
-    )
-    row = counted.agg(F.coalesce(F.sum(_ORDER), F.lit(0)), F.count_if(F.col(_ORDER) > 1)).collect()[
-        0
-    ]
-    rows, repeated = int(row[0]), int(row[1])
-    if repeated:
-        samples = sample_rows(counted.filter(F.col(_ORDER) > 1).drop(_ORDER))
+    with fitted(frame.sparkSession, estimated_bytes(frame)):
+        counted = frame.groupBy(*[column(frame, key) for key in keys]).agg(
+            F.count(F.lit(1)).alias(_ROWS)
+        )
+        repeated = F.count_if(F.col(_ROWS) > 1)
+        facts = _measured(counted, frame, keys, repeated=repeated, folders=folders)
+    if facts.rows_null_key:
+        refuse_null_keys(frame, keys)
+    if facts.keys_repeated:
+        many = facts.keys_repeated
+        samples = sample_rows(counted.filter(F.col(_ROWS) > 1).drop(_ROWS))
         raise BatchKeyError(
-            f"{repeated:,} merge key{'' if repeated == 1 else 's'} {_named(keys)} "
-            f"stand{'s' if repeated == 1 else ''} in the batch more than once: "
+            f"{many:,} merge key{'' if many == 1 else 's'} {_named(keys)} "
+            f"stand{'s' if many == 1 else ''} in the batch more than once: "
             f"{', '.join(samples)}",
             hint="say which row wins, such as `duplicates: {keep: newest, by: updated_at}`",
             context={"samples": samples},
         )
-    return rows
+    return facts
+
+
+def measured_winners(
+    ranked: DataFrame, keys: Sequence[str], *, folders: Collection[str] = ()
+) -> BatchFacts:
+    """What one pass finds of the rows that `keep_one` kept."""
+    from pyspark.sql import functions as F
+
+    with fitted(ranked.sparkSession, estimated_bytes(ranked)):
+        return _measured(ranked, ranked, keys, repeated=F.count_if(_TIE), folders=folders)
+
+
+def without_marks(ranked: DataFrame) -> DataFrame:
+    """The rows that `keep_one` kept, as they came."""
+    return ranked.drop(_TIE, _ROWS)
+
+
+def refuse_ties(
+    ranked: DataFrame, keys: Sequence[str], by: str, *, ties: int, hint: str = _TIE_HINT
+) -> None:
+    """Raise when nothing tells which row wins."""
+    if not ties:
+        return
+    columns = [column(ranked, key) for key in keys]
+    samples = sample_rows(ranked.filter(_TIE).select(*columns))
+    raise BatchKeyError(
+        f"{ties:,} merge key{'' if ties == 1 else 's'} {_named(keys)} have different rows "
+        f'with the same "{by}": {", ".join(samples)}',
+        hint=hint,
+        context={"samples": samples},
+    )
+
+
+def _measured(
+    counted: DataFrame,
+    kept: DataFrame,
+    keys: Sequence[str],
+    *,
+    repeated: Column,
+    folders: Collection[str],
+) -> BatchFacts:
+    """The figures of rows that know for how many of the batch each of them stands."""
+    from pyspark.sql import functions as F
+
+    kinds = {key: column_type(counted, key).simpleString() for key in keys}
+    bounded = [key for key in keys if has_range(kinds[key])]
+    figures = {
+        "rows": F.coalesce(F.sum(_ROWS), F.lit(0)),
+        "keys": F.count(F.lit(1)),
+        "null": F.coalesce(F.sum(F.when(F.expr(_has_null(keys)), F.col(_ROWS))), F.lit(0)),
+        "repeated": repeated,
+    }
+    for i, key in enumerate(bounded):
+        value = column(counted, key)
+        figures[f"low_{i}"] = F.min(value).cast("string")
+        figures[f"high_{i}"] = F.max(value).cast("string")
+        if key.lower() in folders:
+            figures[f"values_{i}"] = F.collect_set(value.cast("string"))
+    found = counted.agg(*[figure.alias(name) for name, figure in figures.items()]).collect()[0]
+    row = found.asDict()
+    ranges = [
+        found_range(key, kinds[key], row[f"low_{i}"], row[f"high_{i}"], row.get(f"values_{i}"))
+        for i, key in enumerate(bounded)
+    ]
+    return BatchFacts(
+        rows=int(row["keys"]),
+        bytes=estimated_bytes(kept),
+        rows_null_key=int(row["null"]),
+        keys_repeated=int(row["repeated"]),
+        rows_dropped=int(row["rows"]) - int(row["keys"]),
+        ranges=tuple(known for known in ranges if known is not None),
+    )
 
 
 def keep_one(
     frame: DataFrame, keys: Sequence[str], *, keep: Literal["newest", "oldest"], by: str
 ) -> DataFrame:
-    """One row per key, with a mark where different rows tie for the place."""
+    """One row per key: for how many it stands, and a mark where different rows tie for it."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -68,34 +152,16 @@ def keep_one(
     by_column = column(frame, by)
     print_of_row = fingerprint(frame)
     order = by_column.desc_nulls_last() if keep == "newest" else by_column.asc_nulls_last()
-    ranked = Window.partitionBy(*key_columns).orderBy(order, print_of_row)
+    alike = Window.partitionBy(*key_columns)
+    ranked = alike.orderBy(order, print_of_row)
     equals = Window.partitionBy(*key_columns, by_column)
     tie = F.min(print_of_row).over(equals) != F.max(print_of_row).over(equals)
+    rows = F.count(F.lit(1)).over(alike)
     return (
-        frame.withColumns({_ORDER: F.row_number().over(ranked), _TIE: tie})
+        frame.withColumns({_ORDER: F.row_number().over(ranked), _TIE: tie, _ROWS: rows})
         .filter(F.col(_ORDER) == 1)
         .drop(_ORDER)
     )
-
-
-def refuse_ties(
-    frame: DataFrame, keys: Sequence[str], by: str, *, hint: str = _TIE_HINT
-) -> tuple[DataFrame, int]:
-    """Raise when nothing tells which row wins; answers the rows without the mark, and how many."""
-    from pyspark.sql import functions as F
-
-    row = frame.agg(F.count(F.lit(1)), F.count_if(_TIE)).collect()[0]
-    rows, ties = int(row[0]), int(row[1])
-    if ties:
-        columns = [column(frame, key) for key in keys]
-        samples = sample_rows(frame.filter(_TIE).select(*columns))
-        raise BatchKeyError(
-            f"{ties:,} merge key{'' if ties == 1 else 's'} {_named(keys)} have different rows "
-            f'with the same "{by}": {", ".join(samples)}',
-            hint=hint,
-            context={"samples": samples},
-        )
-    return frame.drop(_TIE), rows
 
 
 def fingerprint(frame: DataFrame) -> Column:
@@ -109,6 +175,10 @@ def fingerprint(frame: DataFrame) -> Column:
         parts.append(value.isNull())
         parts.append(F.expr(exact_json(quoted(field.name))) if is_nested else value)
     return F.xxhash64(*parts)
+
+
+def _has_null(keys: Sequence[str]) -> str:
+    return " OR ".join(f"{quoted(key)} IS NULL" for key in keys)
 
 
 def _named(keys: Sequence[str]) -> str:

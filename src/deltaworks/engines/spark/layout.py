@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from deltaworks.engines.spark.columns import literal, missing_column, quoted
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.errors import EngineError, SchemaMismatch, UnsupportedOperation
+from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Layout, Stamp
 
@@ -23,6 +24,13 @@ OPTIMIZED_FILE_SIZE = "spark.databricks.delta.optimizeWrite.binSize"
 FILE_SIZES = (
     "spark.databricks.delta.autoCompact.maxFileSize",
     "spark.databricks.delta.optimize.maxFileSize",
+)
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_STATS_COUNT = "delta.dataSkippingNumIndexedCols"
+_MOST_STATISTICS = 32
+_WITH_STATISTICS = (
+    *("tinyint", "smallint", "int", "bigint", "float", "double"),
+    *("string", "date", "timestamp", "timestamp_ntz"),
 )
 _FEATURE = "delta.feature."
 _PARQUET = "parquet."
@@ -82,9 +90,34 @@ def check_layout(frame: DataFrame, layout: Layout) -> None:
             raise missing_column(name, frame.columns, where="bloom")
 
 
-def first_properties(layout: Layout) -> dict[str, str]:
+def first_properties(layout: Layout, schema: Schema) -> dict[str, str]:
     """Properties that Delta takes together with a table's first rows; others come after them."""
-    return {k: v for k, v in layout.properties.items() if k.lower().startswith("delta.")}
+    asked = {k: v for k, v in layout.properties.items() if k.lower().startswith("delta.")}
+    if {key.lower() for key in asked} & {STATS_COLUMNS.lower(), _STATS_COUNT.lower()}:
+        return asked
+    columns = statistics_columns(layout, schema)
+    return {**asked, STATS_COLUMNS: ",".join(quoted(c) for c in columns)} if columns else asked
+
+
+def statistics_columns(layout: Layout, schema: Schema) -> tuple[str, ...]:
+    """The columns to keep statistics of, where Delta's own choice would miss one that matters.
+
+    Delta takes the first 32. A key behind them would let no file be skipped.
+    """
+    folders = {name.lower() for name in layout.partition_by}
+    simple = [
+        entry["name"]
+        for entry in schema.to_json()
+        if entry["type"] in _WITH_STATISTICS and entry["name"].lower() not in folders
+    ]
+    leaves = [f.path for f in schema.fields if f.type not in ("struct", "array", "map")]
+    covered = {path.lower() for path in leaves[:_MOST_STATISTICS]}
+    sought = {name.lower() for name in (*layout.sought, *layout.z_order, *layout.cluster_by)}
+    missed = [name for name in simple if name.lower() in sought - covered]
+    if not missed:
+        return ()
+    others = [name for name in simple if name not in missed]
+    return (*missed, *others[: max(0, _MOST_STATISTICS - len(missed))])
 
 
 def as_asked(table: TableInfo, layout: Layout) -> TableInfo:

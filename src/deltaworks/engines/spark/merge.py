@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from deltaworks.contracts.expression import without_target
 from deltaworks.engines.spark.audit import MARK
 from deltaworks.engines.spark.columns import exact_json, quoted
+from deltaworks.engines.spark.key_ranges import condition
+from deltaworks.model.merge_facts import KeyRange
 from deltaworks.model.schema import Schema
 from deltaworks.model.write import Upsert
 
@@ -84,22 +86,33 @@ def update_when(upsert: Upsert, batch: Sequence[str], ways: Mapping[str, str]) -
 
 
 def merge_sql(
-    upsert: Upsert, *, table: str, source: str, batch: Sequence[str], ways: Mapping[str, str]
+    upsert: Upsert,
+    *,
+    table: str,
+    source: str,
+    batch: Sequence[str],
+    ways: Mapping[str, str],
+    ranges: Sequence[KeyRange] = (),
 ) -> str:
-    """The whole statement."""
+    """The whole statement; ranges of the batch's keys let Delta skip files that hold none."""
     evolution = " WITH SCHEMA EVOLUTION" if upsert.merge_schema else ""
     parts = [
         f"MERGE{evolution} INTO {table} AS target",
         f"USING {source} AS source",
-        f"ON {key_match(upsert.keys)}",
+        "\n  AND ".join(
+            [
+                f"ON {key_match(upsert.keys)}",
+                *(condition(found, qualifier="target.") for found in ranges),
+            ]
+        ),
     ]
     if upsert.delete_condition:
         parts.append(f"WHEN MATCHED AND ({upsert.delete_condition}\n) THEN DELETE")
     updated = updated_columns(upsert, batch)
     if updated:
         settings = ", ".join(f"{quoted(n)} = source.{quoted(n)}" for n in updated)
-        condition = update_when(upsert, batch, ways)
-        parts.append(f"WHEN MATCHED AND ({condition}) THEN UPDATE SET {settings}")
+        changes = update_when(upsert, batch, ways)
+        parts.append(f"WHEN MATCHED AND ({changes}) THEN UPDATE SET {settings}")
     inserted = inserted_columns(upsert, batch)
     names = ", ".join(quoted(name) for name in inserted)
     values = ", ".join(f"source.{quoted(name)}" for name in inserted)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.errors import BatchKeyError, DeltaworksError, InputError, RunError
+from deltaworks.errors import BatchKeyError, CommitConflict, DeltaworksError, InputError, RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MARK = "deltaworks-note "
 _KINDS: dict[str, type[DeltaworksError]] = {
     "keys": BatchKeyError,
+    "conflict": CommitConflict,
     "function": RunError,
     "record": InputError,
 }

@@ -13,7 +13,9 @@ from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.keys import fingerprint
 from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.engines.spark.sizing import estimated_bytes
 from deltaworks.errors import GuardError
+from deltaworks.model.merge_facts import BatchFacts
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Upsert
 
@@ -34,9 +36,10 @@ class Reversal:
     rows_put_back: int
 
     @property
-    def rows(self) -> int:
-        """Rows of the batch to merge."""
-        return self.rows_removed + self.rows_put_back
+    def facts(self) -> BatchFacts:
+        """What is known of the batch to merge."""
+        rows = self.rows_removed + self.rows_put_back
+        return BatchFacts(rows=rows, bytes=estimated_bytes(self.frame))
 
 
 def revert_merge(

@@ -10,7 +10,6 @@ from deltaworks.engines.spark.sizing import (
     FEW_BYTES,
     MEBIBYTE,
     SMALL_BYTES,
-    is_local,
     shuffle_settings,
 )
 from deltaworks.model.merge_facts import BatchFacts, DiffFacts
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 Write = Literal["nothing", "append", "merge"]
 _MOST_BROADCAST_BYTES = 128 * MEBIBYTE
-_MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 _VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 _REWRITE_FROM_SHARE = 0.1
 """From so many changed rows in a file on it is cheaper to write it anew than to mark them."""
@@ -88,9 +86,6 @@ def merge_settings(
     found = shuffle_settings(spark, shuffled_bytes(strategy, facts, diff))
     found[_VECTORS] = str(strategy.vectors).lower()
     found[BROADCAST] = str(max(2 * facts.bytes, SMALL_BYTES)) if strategy.broadcast else "-1"
-    if is_local(spark):
-        # the rows are kept, and where they are lost the driver is lost with them
-        found[_MATERIALIZE] = "none"
     return found
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
@@ -16,7 +15,7 @@ from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.audit import unmarked, written_too
 from deltaworks.engines.spark.columns import quoted
-from deltaworks.engines.spark.diff import DiffCounts, changed_rows, classify, count_actions
+from deltaworks.engines.spark.diff import changed_rows, diffed, prunable, still_new
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.hybrid import Hybrid
@@ -38,9 +37,12 @@ from deltaworks.engines.spark.merge import (
     written_columns,
 )
 from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.engines.spark.sizing import fitted as fitted_to
+from deltaworks.engines.spark.strategy import Strategy, choose, merge_settings
 from deltaworks.engines.spark.views import aside, is_empty, shared_view
-from deltaworks.errors import CommitUnknown, ConstraintViolated, EngineError
+from deltaworks.errors import CommitConflict, CommitUnknown, ConstraintViolated, EngineError
 from deltaworks.model.commit import CommitInfo
+from deltaworks.model.merge_facts import BatchFacts, DiffFacts, FilesUsed, KeyRange
 from deltaworks.model.schema import ADDED, WIDENED, SchemaChange
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert, Writer
@@ -51,6 +53,16 @@ if TYPE_CHECKING:
 NOTHING_TO_DO = "nothing to change, so no commit"
 EMPTY = "no rows, so no table was made"
 UNMATCHED_DELETES = "delete_condition without a match"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A batch with the table's types, what each of its rows would do, and the figures of both."""
+
+    frame: DataFrame
+    classified: DataFrame
+    facts: BatchFacts
+    diff: DiffFacts
 
 
 class TableWriter:
@@ -124,42 +136,58 @@ class TableWriter:
         covered = stands.filter(condition) if condition else stands
         return covered.isEmpty() and is_empty(frame)
 
-    def upsert(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
-        """Merge so many rows by key; what would change nothing is not written."""
-        table = self._standing(frame, may_repartition=False)
+    def upsert(
+        self, frame: DataFrame, write: Upsert, *, facts: BatchFacts, table: TableInfo | None
+    ) -> CommitInfo:
+        """Merge rows by key into the table that was looked at; what changes nothing stays out."""
+        self._admit(frame, table, may_repartition=False)
         if table is None:
-            return self._first_upsert(frame, write, rows=rows)
+            return self._first_upsert(frame, write, rows=facts.rows)
         write = written_too(frame, write)
+        asked = as_asked(table, self.layout)
         fitted, changes = fit(
             frame,
-            as_asked(table, self.layout),
+            asked,
             merge_schema=write.merge_schema,
             columns=written_columns(write, frame.columns),
         )
         if not grows(changes):
-            stands, asked = table, write
-            small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, asked))
+            stands, wanted = table, write
+            small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, wanted))
             if small is not None:
-                return self._small(small, table, rows=rows)
-        with diffed(self.spark, fitted, table, write) as (classified, counts):
-            table = self._set_up(table)
-            if not counts.changes and not grows(changes):
-                return CommitInfo(
-                    committed=False,
-                    version=table.version,
-                    rows_inserted=0,
-                    rows_updated=0,
-                    rows_deleted=0,
-                    rows_unchanged=counts.unchanged,
-                    rows_dropped=_ignored(counts.ignored),
-                    note=NOTHING_TO_DO,
-                )
-            # a row that joins twice, a new column and rows to be deleted by their absence
-            # each need the whole batch in the MERGE; otherwise only rows with work to do go in
-            whole = counts.rows != rows or grows(changes) or write.delete_missing
-            source = fitted if whole else changed_rows(classified)
-            write = replace(write, merge_schema=write.merge_schema or grows(changes))
-            return self._merge(source, fitted, table, write, counts)
+                return self._small(small, table, rows=facts.rows)
+        with diffed(self.spark, fitted, table, write, facts) as (classified, diff):
+            self._refuse_moved(table)
+            strategy = choose(write, facts, diff, asked, grows=grows(changes))
+            merge = replace(write, merge_schema=write.merge_schema or grows(changes))
+            found = Compared(fitted, classified, facts, diff)
+            info = self._put(found, self._set_up(table), merge, strategy)
+        return replace(
+            info,
+            rows_unchanged=diff.unchanged,
+            rows_dropped=_ignored(diff.ignored),
+            strategy=strategy.text(),
+        )
+
+    def _put(
+        self, found: Compared, table: TableInfo, write: Upsert, strategy: Strategy
+    ) -> CommitInfo:
+        scope = found.diff.scope
+        used = FilesUsed(scanned=scope.files, skipped=scope.files_skipped, rewritten=0)
+        if strategy.write == "nothing":
+            return replace(_nothing(table), files=used)
+        if strategy.write == "append":
+            return replace(self._insert(found, table, write), files=used)
+        return self._merge(found, table, write, strategy)
+
+    def _insert(self, found: Compared, table: TableInfo, write: Upsert) -> CommitInfo:
+        """Append the rows of a batch that are all new, if they still are by then."""
+        facts, names = found.facts, inserted_columns(write, found.frame.columns)
+        with fitted_to(self.spark, facts.bytes):
+            rows = still_new(found.classified, table, write, facts, found.diff.scope)
+            writer = self._writer(rows.select(*[quoted(name) for name in names]))
+            self._save(writer.mode("append"))
+        return self._landed(table, replaced=0)
 
     def replace_all(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
         """Replace the table by what an upsert of an empty one would insert."""
@@ -168,31 +196,33 @@ class TableWriter:
 
     def _first_upsert(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
         """Make the table from the rows that an upsert of an empty one would insert."""
-        return _without_ignored(self._create(first_rows(frame, write)), write, rows)
+        surely_some = rows > 0 and not write.delete_condition
+        info = self._create(first_rows(frame, write), holds_rows=surely_some)
+        return _without_ignored(info, write, rows)
 
     def _merge(
-        self,
-        rows: DataFrame,
-        fitted: DataFrame,
-        table: TableInfo,
-        write: Upsert,
-        counts: DiffCounts,
+        self, found: Compared, table: TableInfo, write: Upsert, strategy: Strategy
     ) -> CommitInfo:
-        ways = comparisons(table.schema, frame_schema(fitted))
-        settings = {**stamp_settings(self.stamp), **size_settings(self.layout)}
+        rows = found.frame if strategy.whole else changed_rows(found.classified)
+        settings = {
+            **merge_settings(self.spark, strategy, found.facts, found.diff),
+            **stamp_settings(self.stamp),
+            **size_settings(self.layout),
+        }
         with shared_view(unmarked(rows)) as view, set_for_one_write(self.spark, settings):
             statement = merge_sql(
                 write,
                 table=table_sql(self.location),
                 source=view,
-                batch=fitted.columns,
-                ways=ways,
+                batch=found.frame.columns,
+                ways=comparisons(table.schema, frame_schema(found.frame)),
+                ranges=merged_ranges(strategy, write, found.facts, table),
             )
             answer = self.spark.sql(statement).collect()
         commit = self._own_commit()
         if not answer or commit is None:
             return CommitInfo(committed=False, version=table.version, note=NOTHING_TO_DO)
-        merged = answer[0]
+        merged, scope = answer[0], found.diff.scope
         self._settle(commit.version)
         return CommitInfo(
             committed=True,
@@ -200,18 +230,33 @@ class TableWriter:
             rows_inserted=merged["num_inserted_rows"],
             rows_updated=merged["num_updated_rows"],
             rows_deleted=merged["num_deleted_rows"],
-            rows_unchanged=counts.unchanged,
-            rows_dropped=_ignored(counts.ignored),
+            files=FilesUsed(
+                scanned=scope.files,
+                skipped=scope.files_skipped,
+                rewritten=_number(commit.metrics.get("numTargetFilesRemoved", 0)) or 0,
+            ),
         )
 
     def _standing(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
         """The table as it stands; what it is asked to become is looked at, not yet done."""
+        table = self.log.info(self.location)
+        self._admit(frame, table, may_repartition=may_repartition)
+        return table
+
+    def _admit(self, frame: DataFrame, table: TableInfo | None, *, may_repartition: bool) -> None:
+        """Raise when the table cannot be laid out as asked."""
         check_layout(frame, self.layout)
         require_committer(self.location, "spark", self.log.stores)
-        table = self.log.info(self.location)
         if table is not None:
             refuse_other_partitions(table, self.layout, may_change=may_repartition)
-        return table
+
+    def _refuse_moved(self, table: TableInfo) -> None:
+        """Raise when the table is not any more the one that the batch was compared with."""
+        if self.log.identity(self.location) != (table.table_id, table.version):
+            raise CommitConflict(
+                f'another writer changed "{self.location}" while a batch was compared with it',
+                hint="run it again",
+            )
 
     def _set_up(self, table: TableInfo) -> TableInfo:
         """Bring the table to what is asked, once nothing is left to refuse."""
@@ -226,7 +271,8 @@ class TableWriter:
         if not holds_rows and is_empty(frame):
             return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
         claim(self.location, self.log.stores)
-        writer = self._writer(frame).mode("error").options(**first_properties(self.layout))
+        properties = first_properties(self.layout, frame_schema(frame))
+        writer = self._writer(frame).mode("error").options(**properties)
         self._save(writer.partitionBy(*self.layout.partition_by))
         return self._landed(None)
 
@@ -349,18 +395,11 @@ def first_rows(frame: DataFrame, write: Upsert) -> DataFrame:
     )
 
 
-@contextmanager
-def diffed(
-    spark: SparkSession, frame: DataFrame, table: TableInfo, write: Upsert
-) -> Iterator[tuple[DataFrame, DiffCounts]]:
-    """The batch with what each row would do, kept while it is used."""
-    target = SparkEngine(spark).read(table.location, version=table.version)
-    ways = comparisons(table.schema, frame_schema(frame))
-    classified = classify(frame, target, write, ways).persist()
-    try:
-        yield classified, count_actions(classified, frame, target, write)
-    finally:
-        classified.unpersist()
+def merged_ranges(
+    strategy: Strategy, write: Upsert, facts: BatchFacts, table: TableInfo
+) -> tuple[KeyRange, ...]:
+    """The ranges of keys that a MERGE states."""
+    return () if strategy.plain else prunable(write, facts.ranges, table.schema)
 
 
 def refuse_outside(frame: DataFrame, condition: str) -> None:
