@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from deltaworks.errors import Interrupted, TimedOut
@@ -44,6 +46,28 @@ class Halt:
         if self._why is None:
             self._why = why
             threading.Thread(target=self._keep_cancelling, daemon=True).start()
+
+    @contextmanager
+    def hearing_ctrl_c(self) -> Iterator[None]:
+        """Remember Ctrl-C inside, besides raising it.
+
+        An exception that comes up while Python cleans up, as it does at any moment, is swallowed,
+        and the run would go on to its end.
+        """
+        here = threading.current_thread() is threading.main_thread()
+        if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+        signal.signal(signal.SIGINT, self._heard)
+        try:
+            yield
+        finally:
+            if signal.getsignal(signal.SIGINT) == self._heard:  # Spark puts one of its own there
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._why = self._why or by_ctrl_c
+        signal.default_int_handler(number, frame)
 
     def obey(self) -> None:
         """Raise if the run is to stop."""

@@ -120,7 +120,8 @@ class _Run:
         try:
             halt = self.place.halt
             wording = self.plan.pipeline.origin.wording()
-            with wording, halt.within(self.options.timeout), halt_boundary(halt):
+            limited = halt.within(self.options.timeout)
+            with wording, halt.hearing_ctrl_c(), limited, halt_boundary(halt):
                 self._run_locked()
         except DeltaworksError as problem:
             error = problem

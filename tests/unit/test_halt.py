@@ -1,0 +1,63 @@
+"""Ctrl-C in a run of its own, where what is raised may be swallowed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import suppress
+
+import pytest
+
+from deltaworks.errors import Interrupted
+from deltaworks.runtime.halt import BY_USER, Halt
+
+
+def test_ctrl_c_that_is_swallowed_stops_the_run_at_its_next_stage() -> None:
+    halt = Halt()
+    with halt.hearing_ctrl_c():
+        with suppress(KeyboardInterrupt):  # as Python does when it cleans up
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(Interrupted) as stopped:
+            halt.obey()
+    assert stopped.value.context[BY_USER]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_is_raised_as_ever() -> None:
+    with pytest.raises(KeyboardInterrupt), Halt().hearing_ctrl_c():
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_whoever_listens_already_goes_on_listening() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        halt = Halt()
+        with halt.hearing_ctrl_c():
+            signal.raise_signal(signal.SIGINT)
+            halt.obey()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+
+
+def test_a_handler_that_came_later_stays() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with Halt().hearing_ctrl_c():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_hear_nothing() -> None:
+    def listen() -> None:
+        with Halt().hearing_ctrl_c():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    found: list[object] = []
+    thread = threading.Thread(target=listen)
+    thread.start()
+    thread.join()
+    assert found == [signal.default_int_handler]
