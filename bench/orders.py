@@ -45,7 +45,13 @@ def orders(ids: Any, *, status: str) -> pa.Table:
     return pa.table(dict(zip(COLUMNS, columns, strict=True)))
 
 
-def make_table(place: Path, rows: int, *, files: int = 20) -> None:
+def make_table(
+    place: Path | str,
+    rows: int,
+    *,
+    files: int = 20,
+    storage_options: dict[str, str] | None = None,
+) -> None:
     """A table of so many orders, sorted by number, in so many files."""
     import numpy as np
     from deltalake import write_deltalake
@@ -53,7 +59,7 @@ def make_table(place: Path, rows: int, *, files: int = 20) -> None:
     edges = np.linspace(0, rows, files + 1).astype("int64")
     for start, end in pairwise(edges):
         part = orders(np.arange(start, end), status="open")
-        write_deltalake(str(place), part, mode="append")
+        write_deltalake(str(place), part, mode="append", storage_options=storage_options)
 
 
 def make_batch(place: Path, ids: Any, *, status: str = "paid") -> None:
@@ -91,7 +97,7 @@ def _linked(source: str, target: str) -> None:
         os.link(source, target)
 
 
-def upsert(project: Project, batch: Path, table: Path, *, name: str, **options: Any) -> None:
+def upsert(project: Project, batch: Path, table: Path | str, *, name: str, **options: Any) -> None:
     """Our way: a pipeline of a file and a table."""
     from deltaworks.pipeline.spec import Pipeline
     from deltaworks.sinks.delta import DeltaSink
@@ -109,7 +115,7 @@ def run(project: Project, pipeline: Pipeline) -> None:
         raise result.error
 
 
-def plain_merge(spark: SparkSession, batch: Path, table: Path) -> None:
+def plain_merge(spark: SparkSession, batch: Path, table: Path | str) -> None:
     """What a good engineer writes: one MERGE by key."""
     from delta.tables import DeltaTable
 

@@ -39,10 +39,13 @@ def plain_session(connectors: Collection[str]) -> SparkSession:
     from deltaworks.doctor import fetch_jars
     from deltaworks.engines.spark.connector_jars import connector_jars
     from deltaworks.engines.spark.jars import jar_files
+    from deltaworks.engines.spark.s3_jars import S3_JARS
     from deltaworks.engines.spark.versions import CORE_JARS
 
     fetched = fetch_jars(os.environ, notify=lambda _: None, everything=bool(connectors))
-    wanted = jar_files((*CORE_JARS, *connector_jars(connectors)), cache=cache_dir(os.environ))
+    more = connector_jars([name for name in connectors if name != "s3"])
+    stores = S3_JARS if "s3" in connectors else ()
+    wanted = jar_files((*CORE_JARS, *stores, *more), cache=cache_dir(os.environ))
     jars = [path for path in fetched if path in wanted]
     return (
         SparkSession.builder.master("local[*]")
