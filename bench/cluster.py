@@ -27,7 +27,11 @@ _PIPELINE = """
 extract: {{type: parquet, path: "{folder}"}}
 transform:
   - {{type: derive, columns: {{digest: "sha2(concat(note, status), 256)"}}}}
-  - {{type: aggregate, by: [customer_id], columns: {{spent: "sum(amount)", last: "max(digest)"}}}}
+  - type: aggregate
+    group_by: [customer_id]
+    aggregations:
+      - {{column: amount, function: sum, alias: spent}}
+      - {{column: digest, function: max, alias: last}}
 load: {{type: delta, table: customers, mode: overwrite}}
 """
 
