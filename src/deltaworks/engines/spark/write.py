@@ -36,6 +36,7 @@ from deltaworks.engines.spark.merge import (
     written_columns,
 )
 from deltaworks.engines.spark.samples import sample_rows
+from deltaworks.engines.spark.strings import plain_strings
 from deltaworks.engines.spark.views import aside, is_empty, shared_view
 from deltaworks.errors import CommitUnknown, ConstraintViolated
 from deltaworks.model.commit import CommitInfo
@@ -165,7 +166,10 @@ class TableWriter:
     ) -> CommitInfo:
         ways = comparisons(table.schema, frame_schema(fitted))
         settings = {**stamp_settings(self.stamp), **size_settings(self.layout)}
-        with shared_view(unmarked(rows)) as view, set_for_one_write(self.spark, settings):
+        with (
+            shared_view(plain_strings(unmarked(rows))) as view,
+            set_for_one_write(self.spark, settings),
+        ):
             statement = merge_sql(
                 write,
                 table=table_sql(self.location),
@@ -214,7 +218,7 @@ class TableWriter:
 
     def _writer(self, frame: DataFrame) -> DataFrameWriter:
         return (
-            unmarked(frame)
+            plain_strings(unmarked(frame))
             .write.format("delta")
             .options(
                 txnAppId=self.stamp.txn.app_id,
