@@ -57,7 +57,10 @@ load: {type: delta, table: never}
 """
 WRONG_COLUMN = """
 extract: {type: delta, table: orders}
-transform: [{type: derive, columns: {more: "amout + 1"}}]
+transform:
+  - {type: cast, columns: {amount: double}, on_error: quarantine}
+  - {type: derive, columns: {more: "amout + 1"}}
+  - {type: derive, columns: {less: "more - 1"}}
 load: {type: delta, table: never}
 """
 HEADER = "id,country,amount,at\n"
@@ -72,6 +75,7 @@ for line in json.loads(sys.argv[1]):
 
 if len(sys.argv) > 2:  # what only an interrupt or a terminal would ask for
     from deltaworks import Project
+    from deltaworks.engines.spark.connection import held, sibling
     from deltaworks.engines.spark.jobs import cancel_jobs
     from deltaworks.engines.spark.progress import rows_so_far
     from deltaworks.engines.spark.session import cancel_work
@@ -80,6 +84,10 @@ if len(sys.argv) > 2:  # what only an interrupt or a terminal would ask for
         cancel_work(project.spark)
         cancel_jobs(project.spark, "nothing")
         assert rows_so_far(project.spark) == 0
+        with held(sibling(project.spark)) as ended:
+            pass
+        cancel_jobs(ended, "nothing")
+        forgotten = sibling(project.spark).range(1)  # Python ends all the same
 print(json.dumps(answers))
 """
 
@@ -159,8 +167,11 @@ def test_the_orders_job_runs_without_a_jvm_and_the_rest_says_why_not(
     assert (increments[0], "over Spark Connect" in increments[2]) == (4, True), increments
     assert (pattern[0], "is not a regular expression" in pattern[2]) == (2, True), pattern
     assert (column[0], '"amount"' in column[2]) == (2, True), column
+    assert "column.yaml:6" in column[2], column
     assert restored[0] == 0, restored
     assert {row["id"]: row["amount"] for row in desk.rows("orders")} == {1: 2.0, 4: 16.0}
+    made = desk.root / "warehouse" / "orders" / "_delta_log" / f"{0:020}.json"
+    assert "collate" not in made.read_text()  # or no reader but Spark could read the table
     parts = {found["part"]: found["detail"] for found in json.loads(doctor[1])["findings"]}
     assert parts["connect"].startswith(f"{connect.url} answers, with Spark 4.2")
     calls = (desk.root / "calls").read_text().split()

@@ -6,6 +6,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
+
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
+
+from deltaworks.engines.spark.connection import held, let_go_of_all, sibling
+from deltaworks.engines.spark.strings import plain
 
 PROGRAM = """
 import sys
@@ -20,6 +26,26 @@ try:
 except DeltaworksError as error:
     print(error.code, error.message, error.hint, sep="|")
 """
+
+
+class FakeSession:
+    """A session of PySpark's Connect client, as far as we know one."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self) -> None:
+        self.client = self
+        self.policies: list[object] = ["patient"]
+        self.stopped = False
+
+    def cloneSession(self) -> FakeSession:  # noqa: N802 - PySpark's name
+        return FakeSession()
+
+    def set_retry_policies(self, policies: list[object]) -> None:
+        self.policies = policies
+
+    def stop(self) -> None:
+        self.stopped = True
 
 
 def said(program: Path, url: str, client: str) -> str:
@@ -41,3 +67,21 @@ def test_packages_that_are_missing_and_addresses_that_are_none_are_named(tmp_pat
         wrong = said(program, f"{url}/a/path", "there")
         assert wrong.startswith("engine|the Spark Connect server at sc://127.0.0.1")
         assert "opens no session" in wrong
+
+
+def test_sessions_that_nobody_let_go_are_ended_when_python_ends() -> None:
+    theirs: Any = FakeSession()
+    with held(sibling(theirs)) as short:
+        left: Any = sibling(theirs)
+    assert (cast("Any", short).stopped, left.stopped) == (True, False)
+    let_go_of_all()
+    assert (left.stopped, left.policies) == (True, [])
+    assert not theirs.stopped
+
+
+def test_strings_of_every_depth_name_no_collation_unless_they_have_one() -> None:
+    text, other, nameless = StringType(), StringType("UNICODE_CI"), StringType("")
+    kind = StructType().add("a", MapType(text, ArrayType(text, False)), False, {"comment": "c"})
+    wanted = MapType(nameless, ArrayType(nameless, False))
+    assert plain(kind) == StructType().add("a", wanted, False, {"comment": "c"})
+    assert (plain(other), plain(LongType())) == (other, LongType())

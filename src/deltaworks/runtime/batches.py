@@ -108,8 +108,7 @@ class Batches:
 
     def execute(self, entry: BatchEntry, state: LedgerState, landed: frozenset[str]) -> LedgerState:
         """Evaluate a batch once, land it where it has not landed, and say so in the ledger."""
-        from deltaworks.engines.spark.lost_jvm import reaching_jvm
-        from deltaworks.engines.spark.session import jvm_process
+        from deltaworks.engines.spark.connection import held
 
         attempt = Attempt.at(
             entry,
@@ -124,13 +123,31 @@ class Batches:
         )
         pinned = {place: pin.version for place, pin in entry.pins.items()}
         ctx = replace(self._engine(), pinned=pinned)
+        with held(ctx.spark):
+            infos = self._made(attempt, ctx, entry, state, landed)
+            state = self._done(entry, state, infos)
+            self.results[-1] = self._maintained(attempt.result, ctx)
+        return state
+
+    def _made(
+        self,
+        attempt: Attempt,
+        ctx: RunContext,
+        entry: BatchEntry,
+        state: LedgerState,
+        landed: frozenset[str],
+    ) -> Mapping[str, CommitInfo]:
+        """What an attempt committed; one that failed before that is given up."""
+        from deltaworks.engines.spark.lost_jvm import reaching_jvm
+        from deltaworks.engines.spark.session import jvm_process
+
         with reaching_jvm():
             jvm = jvm_process(ctx.spark)
         if jvm is not None:
             self.locks.name_jvm(*jvm)
         try:
             with reaching_jvm():
-                infos = attempt.make(ctx, landed)
+                return attempt.make(ctx, landed)
         except DeltaworksError:
             if not (attempt.may_have_landed or landed or self.place.halt.asked):
                 self.give_up(entry, state)  # so the next run starts clean
@@ -138,9 +155,6 @@ class Batches:
         finally:
             ctx.until_end.close()
             self.results.append(attempt.result)
-        state = self._done(entry, state, infos)
-        self.results[-1] = self._maintained(attempt.result, ctx)
-        return state
 
     def _maintained(self, result: BatchResult, ctx: RunContext) -> BatchResult:
         """Look after the tables a batch went into; the rows are in, whatever comes of it."""
@@ -187,6 +201,8 @@ class Batches:
         return state
 
     def _load_parked(self, entry: BatchEntry, sink: SinkEntry) -> SinkEntry:
+        from deltaworks.engines.spark.connection import held
+
         load = next((load for load in self.plan.loads if load.name == sink.name), None)
         if load is None:
             raise EngineError(f'sink "{sink.name}" is no longer in the pipeline')
@@ -198,7 +214,7 @@ class Batches:
             user_metadata=safe_json({**note, "batch": entry.n, "parked_by": entry.run_id}),
             replace=entry.replaces,
         )
-        with step_boundary(load, self.plan.pipeline.origin.file):
+        with held(ctx.spark), step_boundary(load, self.plan.pipeline.origin.file):
             rows = parked_rows(ctx, sink.parked)
             rows = audited(self.plan, load, rows, run_id=self.run.run_id, n=entry.n)
             info = load.plugin.write(ctx, rows, batch)

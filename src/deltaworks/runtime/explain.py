@@ -31,6 +31,7 @@ def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
 
 def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
+    from deltaworks.engines.spark.connection import let_go
     from deltaworks.engines.spark.session import cancel_work
 
     bounds = take_bounds(plan, place.site, place.ledger(plan.pipeline.name).state())
@@ -58,6 +59,7 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     finally:
         ctx.until_end.close()
         keeper.release()
+        let_go(ctx.spark)
 
 
 def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Keeper) -> OutputPlan:

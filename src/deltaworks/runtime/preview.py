@@ -75,6 +75,7 @@ def _state(plan: Plan, place: Workplace) -> LedgerState:
 def _walked(
     part: Plan, place: Workplace, stage: Stage, bounds: Mapping[str, Bounds], limit: int
 ) -> PreviewResult:
+    from deltaworks.engines.spark.connection import let_go
     from deltaworks.engines.spark.session import cancel_work
 
     run = new_run(part.pipeline.name, place)
@@ -99,6 +100,7 @@ def _walked(
     finally:
         ctx.until_end.close()
         keeper.release()
+        let_go(ctx.spark)
 
 
 def _look(walked: Walked, part: Plan, stage: Stage, limit: int) -> PreviewResult:

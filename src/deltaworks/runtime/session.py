@@ -84,10 +84,14 @@ class SparkStarter:
 
     def close(self) -> None:
         """Stop Spark, if it was started here."""
+        from deltaworks.engines.spark.connection import let_go
+
         if self._base is not None and self._owns_jvm:
             from deltaworks.engines.spark.session import stop_session
 
             stop_session(self._base)
+        elif self._base is not None:
+            let_go(self._base)
         self._base = None
 
     def _fetched(self, connectors: Collection[str]) -> tuple[Path, ...]:

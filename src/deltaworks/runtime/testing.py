@@ -70,6 +70,8 @@ class _Trial:
 
     def failures(self) -> tuple[int | None, tuple[CaseFailure, ...]]:
         """Run the plan, and compare what is expected with what came."""
+        from deltaworks.engines.spark.connection import held
+
         config = replace(
             self.place.config, root=self.folder, warehouse=str(self.folder / "warehouse")
         )
@@ -80,11 +82,11 @@ class _Trial:
         if result.error is not None or self.placed.case.expect_error:
             return aside, _error_failures(self.placed.case.expect_error, result)
         failures = [*self._aside_failures(aside)]
-        spark = place.spark.session(None)
-        for name, rows in self.placed.case.expect.items():
-            load = self._load(trial, name)
-            seen = _seen(load, place, spark, file=self.plan.pipeline.origin.file)
-            failures.extend(_row_failures(name or load.name, rows, seen, spark))
+        with held(place.spark.session(None)) as spark:
+            for name, rows in self.placed.case.expect.items():
+                load = self._load(trial, name)
+                seen = _seen(load, place, spark, file=self.plan.pipeline.origin.file)
+                failures.extend(_row_failures(name or load.name, rows, seen, spark))
         return aside, tuple(failures)
 
     def _trial_plan(self) -> Plan:

@@ -60,6 +60,8 @@ class UndoResult:
 
 def undo_run(run_id: str, plan: Plan, place: Workplace, *, apply: bool) -> UndoResult:
     """Take a run's batch out of all its sinks, or out of none; without `apply` only look."""
+    from deltaworks.engines.spark.connection import held
+
     config, name = place.config, plan.pipeline.name
     ledger = place.ledger(name)
     paths = [pipeline_lock(config.warehouse, name)]
@@ -69,12 +71,13 @@ def undo_run(run_id: str, plan: Plan, place: Workplace, *, apply: bool) -> UndoR
         state = ledger.state()
         entry = _batch_of(run_id, state)
         ctx = start_engine(place, new_run(name, place), connectors=plan.connectors, keep_log=True)
-        tables = _take_out(entry, plan, ctx, apply=False)  # all must allow it before one is touched
-        if apply:
-            state = ledger.undo(UNDOING, entry, state, place.clock.now())
-            tables = _take_out(entry, plan, ctx, apply=True)
-            place.quarantine(name).clear(entry)
-            ledger.undo(UNDONE, entry, state, place.clock.now())
+        with held(ctx.spark):
+            tables = _take_out(entry, plan, ctx, apply=False)  # all allow it, or none is touched
+            if apply:
+                state = ledger.undo(UNDOING, entry, state, place.clock.now())
+                tables = _take_out(entry, plan, ctx, apply=True)
+                place.quarantine(name).clear(entry)
+                ledger.undo(UNDONE, entry, state, place.clock.now())
     return UndoResult(run_id=run_id, batch=entry.n, applied=apply, tables=tuple(tables))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.clock import Clock
 from deltaworks.contracts.context import RunContext
+from deltaworks.engines.spark.connection import resolved
 from deltaworks.engines.spark.measure import RowCounter
 from deltaworks.engines.spark.rejects import is_marked, unmarked
 from deltaworks.errors import DeltaworksError
@@ -163,6 +164,7 @@ class Walker:
         start = self.clock.monotonic()
         with step_boundary(stage, self.file):
             step = do(stage)
+            resolved(step.frame)
         self._look_ahead(stage, step)
         with step_boundary(stage, self.file):
             step, refused = split(step, stage, self.keeper)
@@ -220,13 +222,14 @@ class Walker:
                 continue  # its columns are known only when it runs
             with step_boundary(later, self.file):
                 if isinstance(later, Extract):
-                    frames[later.name] = unmarked(self._read(later))
+                    frames[later.name] = resolved(unmarked(self._read(later)))
                 elif isinstance(later, Verify):
                     require_conditions(self.ctx, frames[later.inputs[0]], later)
                 elif later.plugin.columns_known():
                     frame, *others = (frames[name] for name in later.inputs)
                     named = dict(zip(later.inputs[1:], others, strict=True))
-                    frames[later.name] = unmarked(later.plugin.apply(self.ctx, frame, named))
+                    described = later.plugin.apply(self.ctx, frame, named)
+                    frames[later.name] = resolved(unmarked(described))
 
     def _starts_job(self, stage: Stage, step: StepFrame) -> bool:
         """Whether rows are read as soon as the step is described: refused ones, or for a check."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import atexit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from deltaworks.engines.reach import reach
 from deltaworks.engines.spark.confs import SessionSettings
 from deltaworks.errors import EngineError, MissingDependencyError, UnsupportedOperation
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _PORT = 15002
 _GUESSED_CORES = 4
 _HADOOP = "spark.hadoop."
+_ours: WeakSet[SparkSession] = WeakSet()
 
 
 def has_jvm(spark: SparkSession) -> bool:
@@ -30,13 +34,37 @@ def sibling(spark: SparkSession) -> SparkSession:
         return spark.newSession()
     other: Any = cast("Any", spark).cloneSession()
     other.release_session_on_close = True  # PySpark 4.2 forgets to set it on a clone
-    return cast("SparkSession", other)
+    return _remembered(other)
 
 
 def let_go(session: SparkSession) -> None:
     """End a session that a server would otherwise keep for an hour."""
     if not has_jvm(session):
+        cast("Any", session).client.set_retry_policies([])  # a server that is gone is asked once
         session.stop()
+        _ours.discard(session)
+
+
+@contextmanager
+def held(session: SparkSession) -> Iterator[SparkSession]:
+    """A session that is let go at the end of the block."""
+    try:
+        yield session
+    finally:
+        let_go(session)
+
+
+def let_go_of_all() -> None:
+    """End what is still open: grpc waits forever for a channel that Python itself cleans up."""
+    for session in list(_ours):
+        let_go(session)
+
+
+def resolved(frame: DataFrame) -> DataFrame:
+    """The frame, its columns looked up now; over Connect that waits until somebody asks."""
+    if not has_jvm(frame.sparkSession):
+        frame.schema  # noqa: B018 - a column that does not exist is told here
+    return frame
 
 
 def parallelism(spark: SparkSession) -> int:
@@ -55,7 +83,7 @@ def connect(settings: SessionSettings, *, notify: Callable[[str], None]) -> Spar
     address = urlsplit(settings.master)
     host = address.hostname or "localhost"
     reach(host, address.port or _PORT)
-    spark = _opened(settings.master)
+    spark = _remembered(_opened(settings.master))
     for key, value in settings.conf.items():
         short = key.removeprefix(_HADOOP)
         if short != key or spark.conf.isModifiable(key):
@@ -63,6 +91,14 @@ def connect(settings: SessionSettings, *, notify: Callable[[str], None]) -> Spar
         else:
             notify(f"passed over {key}: over Spark Connect the server decides it")
     return spark
+
+
+def _remembered(session: SparkSession) -> SparkSession:
+    """A session that ends with Python at the latest, before PySpark's own farewell to it."""
+    _ours.add(session)
+    atexit.unregister(let_go_of_all)
+    atexit.register(let_go_of_all)
+    return session
 
 
 def _opened(url: str) -> SparkSession:

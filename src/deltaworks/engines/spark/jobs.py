@@ -33,9 +33,11 @@ def unmark_jobs(spark: SparkSession, tag: str) -> None:
 def cancel_jobs(spark: SparkSession, tag: str) -> None:
     """Cancel the jobs with a tag, and leave all others alone."""
     from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     if not has_jvm(spark):
-        spark.interruptTag(tag)
+        with suppress(PySparkException, ValueError):  # a session that has ended has no jobs
+            spark.interruptTag(tag)
         return
     with suppress(Py4JError, OSError):  # the caller tries again
         spark.sparkContext.cancelJobsWithTag(tag)

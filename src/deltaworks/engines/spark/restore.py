@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.files import fsync_commit
-from deltaworks.engines.spark.connection import sibling
+from deltaworks.engines.spark.connection import held, sibling
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.errors import translate
 from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
@@ -20,13 +20,13 @@ def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[s
     """Make the table what it was at a version, in one commit; answers that commit's version."""
     from pyspark.errors import PySparkException
 
-    session = sibling(spark)
-    with set_for_one_write(session, {USER_METADATA: safe_json(dict(note))}):
+    told = {USER_METADATA: safe_json(dict(note))}
+    with held(sibling(spark)) as session, set_for_one_write(session, told):
         try:
             statement = f"RESTORE TABLE {table_sql(location)} TO VERSION AS OF {version}"
             session.sql(statement).collect()
         except PySparkException as error:
             raise translate(error) from error
-    made = SparkEngine(session).history(location, limit=1)[0].version
+    made = SparkEngine(spark).history(location, limit=1)[0].version
     fsync_commit(location, made)
     return made

@@ -31,7 +31,7 @@ from deltaworks.engines.spark.confs import (
     refuse_exposed,
     submitted_conf,
 )
-from deltaworks.engines.spark.connection import connect, has_jvm, sibling
+from deltaworks.engines.spark.connection import connect, has_jvm, let_go, sibling
 from deltaworks.engines.spark.event_log import (
     WANTED_KEY,
     event_log,
@@ -183,7 +183,7 @@ def cancel_work(spark: SparkSession) -> None:
 def stop_session(spark: SparkSession) -> None:
     """Stop Spark and end its JVM, if we started it; leave a user's own session alone."""
     if not has_jvm(spark):
-        spark.stop()  # the session; the server goes on
+        let_go(spark)  # the server goes on
         return
     conf = spark.sparkContext.getConf()
     scratch, options = conf.get(SCRATCH_KEY), conf.get(_JAVA_OPTIONS, "") or ""

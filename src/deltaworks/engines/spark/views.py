@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from deltaworks.engines.spark.connection import let_go, sibling
+from deltaworks.engines.spark.connection import held, sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,12 +27,8 @@ def shared_view(frame: DataFrame) -> Iterator[str]:
 @contextmanager
 def aside(frame: DataFrame) -> Iterator[DataFrame]:
     """The same rows in another session: a look at a few of them there ends no row count here."""
-    with shared_view(frame) as view:
-        other = sibling(frame.sparkSession)
-        try:
-            yield other.table(view)
-        finally:
-            let_go(other)
+    with shared_view(frame) as view, held(sibling(frame.sparkSession)) as other:
+        yield other.table(view)
 
 
 def is_empty(frame: DataFrame) -> bool:

@@ -39,6 +39,7 @@ from deltaworks.engines.spark.merge import (
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.engines.spark.sizing import fitted as fitted_to
 from deltaworks.engines.spark.strategy import Strategy, choose, merge_settings
+from deltaworks.engines.spark.strings import plain_strings
 from deltaworks.engines.spark.views import aside, is_empty, shared_view
 from deltaworks.errors import CommitConflict, CommitUnknown, ConstraintViolated, EngineError
 from deltaworks.model.commit import CommitInfo
@@ -209,7 +210,10 @@ class TableWriter:
             **stamp_settings(self.stamp),
             **size_settings(self.layout),
         }
-        with shared_view(unmarked(rows)) as view, set_for_one_write(self.spark, settings):
+        with (
+            shared_view(plain_strings(unmarked(rows))) as view,
+            set_for_one_write(self.spark, settings),
+        ):
             statement = merge_sql(
                 write,
                 table=table_sql(self.location),
@@ -313,7 +317,7 @@ class TableWriter:
 
     def _writer(self, frame: DataFrame) -> DataFrameWriter:
         return (
-            unmarked(frame)
+            plain_strings(unmarked(frame))
             .write.format("delta")
             .options(
                 txnAppId=self.stamp.txn.app_id,
