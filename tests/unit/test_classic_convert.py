@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from deltaworks.pipeline.native_text import native_text
 from deltaworks.pipeline.parse import read_document, read_pipeline
@@ -137,3 +139,10 @@ def test_a_project_of_classic_files_validates_plans_and_converts(desk: Workbench
     assert 'pipeline "orders-by-day" stands in' in desk.cli("validate").stderr
     (desk.root / "pipelines" / "orders.json").unlink()
     assert desk.cli("validate", "orders-by-day").code == 0
+
+
+@pytest.mark.parametrize("name", ["?0", "? a", "?", "a?", "- a", "#a", "a: b", "{a", "*a", "&a"])
+def test_a_name_of_signs_is_read_back_as_it_was(name: str) -> None:
+    text = native_text({"steps": [{"column": name, "more": 1}]})
+    (step,) = YAML(typ="safe", pure=True).load(text)["steps"]
+    assert step["column"] == name

@@ -55,7 +55,9 @@ def _quoted(text: str) -> Any:
 
     if _fits_block(text):
         return LiteralScalarString(text)
-    return text if text.isprintable() else DoubleQuotedScalarString(text)
+    # Within braces a "?" begins a key, and ruamel does not know that.
+    plain = text.isprintable() and not text.startswith("?")
+    return text if plain else DoubleQuotedScalarString(text)
 
 
 def _is_short(value: Any) -> bool:
