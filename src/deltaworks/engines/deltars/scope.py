@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.model.merge_facts import FileScope, KeyRange
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 _CUT_OFF = timedelta(milliseconds=1)  # what Spark's statistics may lack at the end of a moment
 
 
-def file_scope(location: str, version: int, ranges: Sequence[KeyRange] = ()) -> FileScope:
+def file_scope(
+    location: str, version: int, ranges: Sequence[KeyRange] = (), *, stores: Stores = NO_STORES
+) -> FileScope:
     """The files whose statistics do not rule the ranges out."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table = DeltaRsEngine().open(location, version)
+    table = DeltaRsEngine(stores).open(location, version)
     with translated(location):
         adds = pa.table(table.get_add_actions(flatten=True))
     inside = _all(adds.num_rows)

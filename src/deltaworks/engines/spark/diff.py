@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.scope import file_scope
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.engine import SparkEngine
@@ -54,7 +55,13 @@ def classify(
 
 @contextmanager
 def diffed(
-    spark: SparkSession, frame: DataFrame, table: TableInfo, write: Upsert, facts: BatchFacts
+    spark: SparkSession,
+    frame: DataFrame,
+    table: TableInfo,
+    write: Upsert,
+    facts: BatchFacts,
+    *,
+    stores: Stores = NO_STORES,
 ) -> Iterator[tuple[DataFrame, DiffFacts]]:
     """The batch with what each row would do, kept while it is used, and the figures of it.
 
@@ -62,7 +69,7 @@ def diffed(
     who writes sees to it afterwards that it still is the version that was meant.
     """
     ranges = prunable(write, facts.ranges, table.schema)
-    scope = file_scope(table.location, table.version, ranges)
+    scope = file_scope(table.location, table.version, ranges, stores=stores)
     target = within(SparkEngine(spark).read(table.location), ranges)
     ways = comparisons(table.schema, frame_schema(frame))
     size = facts.bytes + (scope.bytes if write.delete_missing else 0)

@@ -97,7 +97,8 @@ class Forecast:
     def _merge(self, batch: Keyed, table: TableInfo, basis: OutputPlan) -> OutputPlan:
         fitted, changes = _fit_merge(batch, table)
         write, facts = written_too(batch.frame, batch.write), batch.facts
-        with diffed(self.spark, fitted, table, write, facts) as (_, diff):
+        stores = self._log.stores
+        with diffed(self.spark, fitted, table, write, facts, stores=stores) as (_, diff):
             strategy = choose(write, facts, diff, table, grows=grows(changes))
         shown = replace(write, merge_schema=write.merge_schema or grows(changes))
         statement = merge_sql(

@@ -157,7 +157,8 @@ class TableWriter:
             small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, wanted))
             if small is not None:
                 return self._small(small, table, rows=facts.rows)
-        with diffed(self.spark, fitted, table, write, facts) as (classified, diff):
+        stores = self.log.stores
+        with diffed(self.spark, fitted, table, write, facts, stores=stores) as (classified, diff):
             self._refuse_moved(table)
             strategy = choose(write, facts, diff, asked, grows=grows(changes))
             merge = replace(write, merge_schema=write.merge_schema or grows(changes))
