@@ -269,7 +269,7 @@ class KafkaSource(KafkaTopic, Source):
 
         is_path = "/" in self.schema_of
         table, path = ("", self.schema_of) if is_path else (self.schema_of, "")
-        info = DeltaRsEngine().info(site.table(table=table, path=path).location)
+        info = DeltaRsEngine(site.stores).info(site.table(table=table, path=path).location)
         if info is None:
             return found
         its = StructType.fromJson(json.loads(info.schema.document)).fields
