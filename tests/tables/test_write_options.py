@@ -149,7 +149,7 @@ def test_automatic_compaction_is_not_taken_for_the_batch(loader: Loader) -> None
     )
     operations = {row["version"]: row["operation"] for row in loader.sql("DESCRIBE HISTORY THIS")}
     assert info.version is not None
-    assert (operations[info.version], operations[info.version + 1]) == ("MERGE", "OPTIMIZE")
+    assert (operations[info.version], operations[info.version + 1]) == ("WRITE", "OPTIMIZE")
     assert (info.rows_inserted, len(loader.files()), len(loader.rows())) == (1, 1, 3)
 
 
