@@ -82,7 +82,7 @@ def test_a_row_that_moves_to_another_partition_is_still_found(loader: Loader) ->
 
 def test_files_that_cannot_hold_a_key_are_skipped_and_told(loader: Loader) -> None:
     for start in (0, 100, 200):
-        loader.load(f"SELECT id, 'a' AS v FROM range({start}, {start + 50})")
+        loader.load(f"SELECT id, 'a' AS v FROM range({start}, {start + 50}, 1, 1)")
     batch = "SELECT id, 'b' AS v FROM range(110, 120)"
     planned = loader.plan(batch, mode="upsert", merge_keys="id")
     info = loader.upsert(batch)
