@@ -61,7 +61,7 @@ def test_a_sink_that_cannot_take_the_rows_says_so_before_it_sends(
     wrong = [
         (sink(kafka, topic, merge_keys=["idd"]), 'did you mean "id"?'),
         (sink(kafka, topic, format="string"), 'sends a column "value" of type string'),
-        (sink(kafka, topic[:-1] + "x"), f'did you mean "{topic}"?'),
+        (sink(kafka, f"{topic}x"), f'did you mean "{topic}"?'),
     ]
     for load, message in wrong:
         bench.pipeline("out", CSV + load)

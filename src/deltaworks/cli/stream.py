@@ -49,9 +49,14 @@ def run(
             print_json(document)
             return
         line(
-            f"{result.table}: {len(result.commits):,} epochs, {result.files:,} files, "
-            f"{document['rows']:,} rows; the last epoch is {cell_text(result.last_epoch)}"
+            f"{result.table}: {_many(len(result.commits), 'epoch')}, "
+            f"{_many(result.files, 'file')}, {_many(document['rows'], 'row')}; "
+            f"the last epoch is {cell_text(result.last_epoch)}"
         )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 @app.command("epochs")

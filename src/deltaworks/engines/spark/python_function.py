@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.python_rows import UserCode
 
 _WITH_CONTEXT = 2
+_SENDING = threading.Lock()
+_SENT: Counter[str] = Counter()
+"""How many steps send a module along at this moment: runs side by side share one list of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,13 +225,20 @@ def _by_value(modules: dict[str, ModuleType]) -> Iterator[None]:
     from pyspark import cloudpickle
 
     pickles: Any = cloudpickle
-    for module in modules.values():
-        pickles.register_pickle_by_value(module)
+    own = {module.__name__: module for module in modules.values()}  # one may have two names
+    with _SENDING:
+        for name, module in own.items():
+            if not _SENT[name]:
+                pickles.register_pickle_by_value(module)
+            _SENT[name] += 1
     try:
         yield
     finally:
-        for module in modules.values():
-            pickles.unregister_pickle_by_value(module)
+        with _SENDING:
+            for name, module in own.items():
+                _SENT[name] -= 1
+                if not _SENT[name]:
+                    pickles.unregister_pickle_by_value(module)
 
 
 def _sent_along(module: ModuleType) -> Any:
