@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,10 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def sent() -> set[str]:
-    from pyspark.cloudpickle.cloudpickle import list_registry_pickle_by_value
+    from pyspark.cloudpickle import cloudpickle
 
-    return set(list_registry_pickle_by_value())
+    pickles: Any = cloudpickle
+    return set(pickles.list_registry_pickle_by_value())
 
 
 def test_a_module_of_two_names_is_sent_once(module: ModuleType) -> None:
