@@ -41,6 +41,27 @@ def test_whoever_listens_already_goes_on_listening() -> None:
     assert heard == [signal.SIGINT]
 
 
+def test_sparks_own_handler_is_asked_too() -> None:
+    def cancel(_number: int, _frame: object) -> None:
+        heard.append("cancelled")
+        raise KeyboardInterrupt
+
+    heard: list[str] = []
+    cancel.__module__ = "pyspark.core.context"
+    before = signal.signal(signal.SIGINT, cancel)
+    try:
+        halt = Halt()
+        with halt.hearing_ctrl_c():
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            with pytest.raises(Interrupted):
+                halt.obey()
+        assert signal.getsignal(signal.SIGINT) is cancel
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == ["cancelled"]
+
+
 def test_a_handler_that_came_later_stays() -> None:
     before = signal.getsignal(signal.SIGINT)
     try:

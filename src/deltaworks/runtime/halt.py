@@ -54,20 +54,22 @@ class Halt:
         An exception that comes up while Python cleans up, as it does at any moment, is swallowed,
         and the run would go on to its end.
         """
+        before = signal.getsignal(signal.SIGINT)
         here = threading.current_thread() is threading.main_thread()
-        if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        if not here or not callable(before) or not _interrupts(before):
             yield
             return
-        signal.signal(signal.SIGINT, self._heard)
+
+        def heard(number: int, frame: FrameType | None) -> None:
+            self._why = self._why or by_ctrl_c
+            before(number, frame)
+
+        signal.signal(signal.SIGINT, heard)
         try:
             yield
         finally:
-            if signal.getsignal(signal.SIGINT) == self._heard:  # Spark puts one of its own there
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _heard(self, number: int, frame: FrameType | None) -> None:
-        self._why = self._why or by_ctrl_c
-        signal.default_int_handler(number, frame)
+            if signal.getsignal(signal.SIGINT) is heard:
+                signal.signal(signal.SIGINT, before)
 
     def obey(self) -> None:
         """Raise if the run is to stop."""
@@ -123,6 +125,12 @@ class Halt:
         while not self._ended.wait(_AGAIN_S):
             if self._spark is not None:
                 cancel_jobs(self._spark, self._tag)
+
+
+def _interrupts(handler: object) -> bool:
+    """Whether a handler raises KeyboardInterrupt: Python's own does, and Spark's."""
+    is_sparks = getattr(handler, "__module__", "").startswith("pyspark.")
+    return handler is signal.default_int_handler or is_sparks
 
 
 def _too_long(limit: timedelta) -> Why:
