@@ -42,7 +42,7 @@ test: lint  ## Lint, then all tests but the long proofs, then the coverage gate
 	$(BIN)/python tools/coverage_gate.py
 
 prove: setup  ## The long proofs (hours)
-	$(BIN)/python -m pytest -m prove --timeout=0 tests/prove
+	$(BIN)/python -m pytest -m prove --timeout=0 tests
 
 bench: setup  ## Side-by-side benchmarks, results as JSON
 	$(BIN)/python -m bench

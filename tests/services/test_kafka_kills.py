@@ -47,6 +47,7 @@ def section(name: str, kafka: Broker, topic: str, **more: Any) -> str:
     return f"{name}: {json.dumps(entry)}\n"
 
 
+@pytest.mark.prove  # Spark waits a minute and a half for a broker that is gone
 def test_a_broker_killed_while_it_is_read_costs_nothing_but_time(
     bench: Workbench, kafka: Broker
 ) -> None:
