@@ -24,7 +24,8 @@ from deltaworks.engines.files import changed_file, file_bounds
 from deltaworks.engines.lock import lock_of, locked
 from deltaworks.engines.objects import lease
 from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.errors import GuardError, InputError, UnsupportedOperation
+from deltaworks.engines.spark.object_folder import ObjectFolder
+from deltaworks.errors import CommitConflict, GuardError, InputError, UnsupportedOperation
 from deltaworks.runtime.records import RunRecords
 from tests.services.lakes import QUICK, Lake
 from tests.services.proxy import proxy_before
@@ -300,3 +301,12 @@ def test_slow_answers_only_take_longer(lake: Lake, stores: Stores) -> None:
         records = RunRecords(lake.at("slow"), "shop", stores=slow)
         records.started("run-1", "orders", datetime.now(UTC))
     assert len(RunRecords(lake.at("slow"), "shop", stores=stores).all()) == 1
+
+
+def test_of_two_who_write_a_manifest_the_later_is_refused(lake: Lake, stores: Stores) -> None:
+    first, second = (
+        ObjectFolder(lake.at("out"), stores, file_format="csv", options={}) for _ in range(2)
+    )
+    first._put_manifest({"writers": {}})
+    with pytest.raises(CommitConflict, match="another writer was faster"):
+        second._put_manifest({"writers": {}})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.spark import diff as comparison
 from deltaworks.engines.spark.diff import diffed, still_new
 from deltaworks.engines.spark.errors import translate
 from deltaworks.engines.spark.keys import measured_keys
@@ -105,3 +106,14 @@ def test_changed_rows_are_marked_in_deletion_vectors_where_the_table_has_them(
     adds = [action["add"] for action in loader.commits()[2] if "add" in action]
     assert not any(add.get("deletionVector") for add in adds)
     assert [row[1] for row in loader.rows()].count("b") == 2
+
+
+def test_of_a_large_table_only_the_rows_that_meet_the_batch_are_kept(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "FEW_BYTES", 0)
+    loader.upsert(TWO)
+    info = loader.upsert("(2, 'x'), (3, 'c') AS t(id, v)")
+    assert (info.rows_inserted, info.rows_updated) == (1, 1)
+    assert loader.upsert("(4, 'd') AS t(id, v)").strategy == "append: all rows are new"
+    assert loader.rows() == [(1, "a"), (2, "x"), (3, "c"), (4, "d")]

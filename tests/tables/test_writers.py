@@ -23,19 +23,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "id bigint, name string, x double, price decimal(20,2), day date, at timestamp, ok boolean"
-MOMENTS = st.sampled_from(
-    [datetime(200, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC), None]
-)
-ROW = st.tuples(
-    st.integers(0, 9),
-    st.sampled_from(["a", "it's", "ß\U0001f600", "", None]),
-    st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), None]),
-    st.sampled_from([Decimal("1.10"), Decimal("123456789012345678.99"), None]),
-    st.sampled_from([date(1, 1, 1), date(9999, 12, 31), None]),
-    MOMENTS,
-    st.booleans(),
-)
-BATCH = st.lists(ROW, max_size=8, unique_by=lambda row: row[0])
+NEAR = (datetime(1700, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC), None)
+FAR = (datetime(200, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
+
+
+def batches(*moments: datetime | None) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    row = st.tuples(
+        st.integers(0, 9),
+        st.sampled_from(["a", "it's", "ß\U0001f600", "", None]),
+        st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), None]),
+        st.sampled_from([Decimal("1.10"), Decimal("123456789012345678.99"), None]),
+        st.sampled_from([date(1, 1, 1), date(9999, 12, 31), None]),
+        st.sampled_from(moments),
+        st.booleans(),
+    )
+    return st.lists(row, max_size=8, unique_by=lambda found: found[0])
+
+
 OPTIONS = st.sampled_from(
     [
         {},
@@ -166,6 +170,27 @@ def test_large_batches_and_large_tables_are_sparks(
     assert [committed_by(loader, n) for n in (1, 2)] == ["spark", "spark"]
 
 
+@pytest.mark.parametrize("year", ["0200", "9999"])
+def test_moments_that_delta_rs_would_read_wrongly_are_left_to_spark(
+    loader: Loader, year: str
+) -> None:
+    """Spark's INT96 becomes nanoseconds, which end in 2262: a rewritten row would change."""
+    loader.upsert(f"(1, TIMESTAMP'{year}-01-01 00:00:00Z'), (2, NULL) AS t(id, at)")
+    with pytest.raises(UnsupportedOperation, match="too far away"):
+        loader.upsert("(2, TIMESTAMP'2026-01-01 00:00:00Z') AS t(id, at)", writer="deltars")
+    loader.upsert("(2, TIMESTAMP'2026-01-01 00:00:00Z') AS t(id, at)", writer="auto")
+    assert [row[1].year for row in loader.rows()] == [int(year), 2026]
+    added = loader.load("(3, TIMESTAMP'2026-01-01 00:00:00Z') AS t(id, at)", writer="deltars")
+    assert committed_by(loader, added.version or 0) == "deltars"  # nothing is rewritten by it
+
+
+def test_moments_without_statistics_are_left_to_spark(loader: Loader) -> None:
+    asked = {"properties": {"delta.dataSkippingNumIndexedCols": "1"}}
+    loader.upsert("(1, TIMESTAMP'2026-01-01 00:00:00Z') AS t(id, at)", **asked)
+    with pytest.raises(UnsupportedOperation, match="too far away"):
+        loader.upsert("(1, NULL) AS t(id, at)", writer="deltars")
+
+
 def test_a_batch_that_may_grow_on_its_way_is_not_collected(loader: Loader) -> None:
     many = "SELECT id, name, x FROM (SELECT 5L AS id, 'f' AS name, 5D AS x, explode(array(1)) AS n)"
     assert hybrid.bounded_bytes(loader.spark.sql(many)) is None
@@ -210,10 +235,28 @@ def test_delta_rs_writes_neither_to_a_cluster_nor_to_an_object_store(
     monkeypatch.setattr(hybrid, "is_url", lambda _: True)
     with pytest.raises(UnsupportedOperation, match="object store"):
         loader.upsert(MORE, writer="deltars")
+    loader.load(MORE, writer="auto")
     monkeypatch.setattr(hybrid, "is_url", lambda _: False)
     monkeypatch.setattr(hybrid, "is_local", lambda _: False)
     with pytest.raises(UnsupportedOperation, match="cluster"):
         loader.load(MORE, writer="deltars")
+    loader.load(MORE, writer="auto")
+    assert [committed_by(loader, n) for n in (1, 2)] == ["spark", "spark"]
+
+
+def test_rows_that_delete_are_told_by_spark_and_deleted_by_delta_rs(loader: Loader) -> None:
+    loader.upsert(ROWS)
+    gone = {"delete_condition": "source.name = 'c'", "writer": "deltars"}
+    info = loader.upsert("(2, 'c', 2D), (3, 'c', 3D), (4, 'd', 4D) AS t(id, name, x)", **gone)
+    assert (info.rows_inserted, info.rows_deleted, committed_by(loader, 1)) == (1, 1, "deltars")
+    assert sum(info.rows_dropped.values()) == 1
+    assert [row[0] for row in loader.rows()] == [1, 4]
+
+
+def test_files_of_a_certain_size_are_sparks(loader: Loader) -> None:
+    loader.upsert(ROWS)
+    loader.upsert(MORE, writer="auto", target_file_size="8mb")
+    assert committed_by(loader, loader.version()) == "spark"
 
 
 def test_overwriting_is_sparks() -> None:
@@ -234,7 +277,7 @@ def test_a_disk_that_is_nearly_full_is_left_to_spark(
         Loader(loader.spark, loader.path.parents[1] / "other").load(ROWS, writer="deltars")
 
 
-@given(first=BATCH.filter(bool), second=BATCH, options=OPTIONS)
+@given(first=batches(*NEAR).filter(bool), second=batches(*NEAR, *FAR), options=OPTIONS)
 @settings(
     max_examples=int(os.environ.get("DELTAWORKS_EXAMPLES", "3")),
     deadline=None,

@@ -153,6 +153,7 @@ MERGED = "table: t, mode: upsert, merge_keys: id"
     ("load", "said"),
     [
         ("type: delta, table: t, mode: scd2, merge_keys: id", "keeps every version of a row"),
+        ("type: delta, table: t, mode: changelog, merge_keys: id", "applies changes"),
         ("type: parquet, path: t", "cannot tell which of its rows stay"),
         ("type: delta, table: t, on_failure: park", "may park batches"),
         (f"type: delta, {MERGED}, update_columns: [b, c]", "updates only some of its columns"),

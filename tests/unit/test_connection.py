@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
 
+from deltaworks.config.storage import Stores
 from deltaworks.engines.spark.connection import held, let_go_of_all, sibling
+from deltaworks.engines.spark.session import reach_stores
 from deltaworks.engines.spark.strings import plain
 
 PROGRAM = """
@@ -46,6 +48,12 @@ class FakeSession:
 
     def stop(self) -> None:
         self.stopped = True
+
+
+class Settings(dict[str, str]):
+    """The settings of such a session."""
+
+    set = dict.__setitem__
 
 
 def said(program: Path, url: str, client: str) -> str:
@@ -85,3 +93,13 @@ def test_strings_of_every_depth_name_no_collation_unless_they_have_one() -> None
     wanted = MapType(nameless, ArrayType(nameless, False))
     assert plain(kind) == StructType().add("a", wanted, False, {"comment": "c"})
     assert (plain(other), plain(LongType())) == (other, LongType())
+
+
+def test_a_server_is_told_of_stores_by_the_session() -> None:
+    session: Any = FakeSession()
+    session.conf = Settings()
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    access = Stores(environ=keys).access("s3://lake/x")
+    assert access is not None
+    reach_stores(session, [access], theirs=False)
+    assert session.conf["fs.s3a.bucket.lake.access.key"] == "a"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.engines.deltars.scope import file_scope
+from deltaworks.engines.deltars.scope import _rows, file_scope
 from deltaworks.model.merge_facts import KeyRange
 
 
@@ -60,3 +60,9 @@ def test_dates_moments_and_partitions_narrow_the_files_too(place: str) -> None:
 
 def test_a_column_without_statistics_rules_nothing_out(place: str) -> None:
     assert files(place, KeyRange(column="other", kind="bigint", low="1", high="1")) == 3
+
+
+def test_rows_that_nobody_counted_are_not_known() -> None:
+    assert _rows(pa.table({"size_bytes": [1]})) is None
+    assert _rows(pa.table({"num_records": [1, None]})) is None
+    assert _rows(pa.table({"num_records": [1, 2]})) == 3

