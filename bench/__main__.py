@@ -30,14 +30,16 @@ class Worker:
     """A side's process."""
 
     process: subprocess.Popen[str]
+    log: Path
 
     @staticmethod
     def start(side: str, case: str, folder: Path) -> Worker:
         """Start a side and wait until its JVM is up."""
         command = [sys.executable, "-m", "bench.worker", side, case, str(folder)]
-        log = (folder / f"{side}.log").open("w", encoding="utf-8")
-        pipe = subprocess.PIPE
-        worker = Worker(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, text=True))
+        log, pipe = folder / f"{side}.log", subprocess.PIPE
+        with log.open("w", encoding="utf-8") as said:
+            process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True)
+        worker = Worker(process, log)
         worker.answer()
         return worker
 
@@ -48,7 +50,7 @@ class Worker:
             if line.startswith("{"):
                 document: dict[str, Any] = json.loads(line)
                 return document
-        raise SystemExit("bench: a side ended; see its log")
+        raise SystemExit(f"bench: a side ended:\n{self.log.read_text(encoding='utf-8')[-2000:]}")
 
     def round(self, number: int) -> dict[str, Any]:
         """Let the side do one round."""

@@ -1,4 +1,4 @@
-"""1,000,000 orders of Parquet into a new Delta table on an S3 server."""
+"""5,000,000 orders of Parquet into a new Delta table on an S3 server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from deltaworks.api import Project
 
-ROWS = scaled(1_000_000)
+ROWS = scaled(5_000_000)
 
 
 class S3Append(LakeCase):
@@ -28,7 +28,7 @@ class S3Append(LakeCase):
         import numpy as np
 
         super().prepare(folder)
-        for number, ids in enumerate(np.array_split(np.arange(ROWS), 4)):
+        for number, ids in enumerate(np.array_split(np.arange(ROWS), 8)):
             make_batch(folder / "in" / f"{number}.parquet", ids, status="open")
 
     def ours(self, project: Project, folder: Path, round_: int) -> Parts | None:

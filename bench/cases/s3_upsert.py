@@ -26,8 +26,13 @@ class S3Upsert(LakeCase):
     most_ratio = 1.05
 
     def prepare(self, folder: Path) -> None:
+        from deltalake import DeltaTable
+
         super().prepare(folder)
-        make_table("s3://lake/base", ROWS, storage_options=delta_options())
+        place, options = "s3://lake/base", delta_options()
+        make_table(place, ROWS, storage_options=options)
+        table = DeltaTable(place, storage_options=options)  # Spark may go on where delta-rs began
+        table.alter.set_table_properties({"deltaworks.commits": "spark"}, raise_if_not_exists=False)
         make_batch(folder / "batch.parquet", clustered_ids(ROWS, BATCH))
 
     def stage(self, folder: Path, round_: int, side: str) -> None:
