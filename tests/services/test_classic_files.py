@@ -115,6 +115,25 @@ def test_a_query_of_postgresql_replaces_one_day(desk: Desk, postgres: PostgresSe
     ]
 
 
+def test_a_classic_file_merges_into_postgresql(desk: Desk, postgres: PostgresServer) -> None:
+    postgres.sql("DROP TABLE IF EXISTS orders_back")
+    desk.keep("shop-db", **postgres.record())
+    seed(desk, "lake/orders", [{"id": 1}, {"id": 2}])
+    document = {
+        "pipelineId": "back",
+        "extract": {"sourceType": "DeltaLake", "connectionParams": {"path": "lake/orders"}},
+        "load": {
+            "sinkType": "PostgreSQL",
+            "connectionParams": {"table": "orders_back", "mergeKeys": '["id"]'},
+            "credentialId": "shop-db",
+        },
+        "writeMode": "Upsert",
+    }
+    desk.write("pipelines/back.json", json.dumps(document))
+    desk.run("back")
+    assert postgres.sql("SELECT id FROM orders_back ORDER BY id") == [(1,), (2,)]
+
+
 def test_a_topic_is_merged_over_an_encrypted_line(desk: Desk, kafka: Broker) -> None:
     topic = kafka.topic(partitions=1)
     orders = [
@@ -160,7 +179,10 @@ def test_a_table_of_a_moment_is_summed_up_into_files_on_s3(desk: Desk, s3: S3Ser
 
 def test_changes_between_two_versions_go_out_to_a_topic(desk: Desk, kafka: Broker) -> None:
     topic = kafka.topic(partitions=1)
-    seed(desk, "lake/orders", *([{"id": n}] for n in range(12)), feed=True)
+    seed(desk, "lake/orders", *([{"id": n, "v": "a"}] for n in range(6)), feed=True)
+    DeltaTable(str(desk.root / "lake/orders")).delete("id = 0")
+    DeltaTable(str(desk.root / "lake/orders")).update({"v": "'b'"}, predicate="id = 1")
+    seed(desk, "lake/orders", *([{"id": n, "v": "a"}] for n in range(8, 12)))
     desk.keep("kafka", user=USER, password=PASSWORD)
 
     def change(file: dict[str, Any]) -> None:
@@ -172,5 +194,14 @@ def test_changes_between_two_versions_go_out_to_a_topic(desk: Desk, kafka: Broke
 
     desk.run_file("changes_to_kafka", change)
     told = [json.loads(message.value()) for message in kafka.received(topic)]
-    assert sorted(one["id"] for one in told) == [5, 6, 7, 8, 9, 10]
-    assert {one["_change_type"] for one in told} == {"insert"}
+    assert sorted((one["id"], one["_change_type"], one["v"]) for one in told) == [
+        (0, "delete", "a"),
+        (1, "update_postimage", "b"),
+        (1, "update_preimage", "a"),
+        (5, "insert", "a"),
+        (8, "insert", "a"),
+        (9, "insert", "a"),
+        (10, "insert", "a"),
+    ]
+    assert {one["_commit_version"] for one in told} == set(range(5, 11))
+    assert all(one["_commit_timestamp"] for one in told)

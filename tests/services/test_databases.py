@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -691,41 +690,3 @@ def test_any_database_is_read_by_the_driver_its_user_brings(
     nowhere = JdbcSource.model_validate({**given, "credential": ""})
     with pytest.raises(ConfigError, match="host"):
         nowhere.bounds(context.site, None)
-
-
-CLASSIC = Path(__file__).parents[1] / "pipelines" / "classic"
-
-
-def test_classic_files_run_as_they_are(database: Database, bench: Workbench) -> None:
-    from deltalake import DeltaTable
-
-    if database.kind != "postgres":
-        pytest.skip("the classic files at hand read PostgreSQL")
-    database.sql(
-        "DROP TABLE IF EXISTS orders",
-        "CREATE TABLE orders (id int, country text, amount float8, day date)",
-        "INSERT INTO orders VALUES (1, 'NL', 5, '2026-01-02'), (2, 'DE', 7, '2026-01-03'), "
-        "(3, 'NL', 9, '2025-12-31')",
-    )
-    document = json.loads((CLASSIC / "postgres_append.json").read_text(encoding="utf-8"))
-    document["extract"]["connectionParams"] = {}  # host and database come by the credential
-    document["extract"]["credentialId"] = "shop"
-    bench.write("pipelines/append.json", json.dumps(document))
-    bench.write("deltaworks.yaml", "project: shop\nwarehouse: ./w\npipelines: pipelines/*.json\n")
-    bench.run("postgres-append")
-    table = DeltaTable(str(bench.root / "lake" / "orders"))
-    assert sorted(table.to_pyarrow_table().column("id").to_pylist()) == [1, 2]
-    out = {
-        "pipelineId": "back",
-        "extract": {"sourceType": "DeltaLake", "connectionParams": {"path": "lake/orders"}},
-        "load": {
-            "sinkType": "PostgreSQL",
-            "connectionParams": {"table": "orders_back", "mergeKeys": '["id"]'},
-            "credentialId": "shop",
-        },
-        "writeMode": "Upsert",
-    }
-    bench.write("pipelines/back.json", json.dumps(out))
-    database.sql("DROP TABLE IF EXISTS orders_back")
-    bench.run("back")
-    assert database.sql("SELECT id FROM orders_back ORDER BY id") == [(1,), (2,)]
