@@ -13,7 +13,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,27 +32,38 @@ _MOMENTS = {
 }
 
 
-def strike(victim: str) -> None:
+def java_processes() -> list[int]:
+    """The JVMs of this process."""
+    children = psutil.Process().children(recursive=True)
+    return [process.pid for process in children if process.name() == "java"]
+
+
+def strike(victim: str, java: list[int]) -> None:
     """Kill, and leave word of it first."""
-    me = psutil.Process()
-    java = [process for process in me.children(recursive=True) if process.name() == "java"]
-    print("struck", file=sys.stderr, flush=True)
+    os.write(sys.stderr.fileno(), b"struck\n")
     if victim in ("jvm", "both"):
-        for process in java:
-            process.kill()
+        for pid in java:
+            os.kill(pid, signal.SIGKILL)
     if victim in ("python", "both"):
-        os.kill(me.pid, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def strike_between(folder: Path, victim: str) -> None:
-    """Kill once a data file is there that was not, unless its commit is there as well."""
-    log, names = folder / "_delta_log", set(folder.rglob("*.parquet"))
-    commits = len(list(log.glob("*.json")))
-    while len(list(log.glob("*.json"))) == commits:
-        if set(folder.rglob("*.parquet")) - names:
-            strike(victim)
+    """Kill once a data file is there that was not, unless its commit is there as well.
+
+    It looks without a pause: delta-rs makes its commit within a millisecond of the file.
+    """
+    log, files = folder / "_delta_log", _count(folder, ".parquet")
+    commits, java = _count(log, ".json"), java_processes()
+    while _count(folder, ".parquet") == files:
+        if _count(log, ".json") != commits:
             return
-        time.sleep(0.0005)
+    strike(victim, java)
+
+
+def _count(folder: Path, suffix: str) -> int:
+    with os.scandir(folder) as found:
+        return sum(entry.name.endswith(suffix) for entry in found)
 
 
 def listener(phase: str, victim: str, folder: Path) -> Callable[[Event], None]:
@@ -62,7 +72,7 @@ def listener(phase: str, victim: str, folder: Path) -> Callable[[Event], None]:
     def listen(event: Event) -> None:
         moment = _MOMENTS.get((type(event).__name__, getattr(event, "kind", "")))
         if moment == phase:
-            strike(victim)
+            strike(victim, java_processes())
         if moment == "quarantined" and phase == "files_written":
             watch = threading.Thread(target=strike_between, args=(folder, victim), daemon=True)
             watch.start()

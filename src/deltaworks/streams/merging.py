@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.engines.deltars.merge_plan import MergePlan
+from deltaworks.engines.deltars.writable import SPARK_CAN
+from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.commit import Txn
 from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest, refuse_null_keys
 from deltaworks.streams.landing import Landed, Spool, quoted
@@ -62,6 +64,7 @@ class MergeLanding:
         rows = self._spool.read(stored)
         if rows is None:
             return Landed(version=table.append((), txns, note))
+        refuse_rewriting(table)  # others may have added files since it was opened
         sequence = SEQUENCE if _has(rows, SEQUENCE) else self._sequence_by
         rows = newest(rows, self._keys, sequence=sequence)
         version, counts = table.merge(rows, self._plan(rows), txns, note)
@@ -85,6 +88,12 @@ class MergeLanding:
             return ""
         name = quoted(self._sequence_by)
         return f"(target.{name} IS NULL OR source.{name} >= target.{name})"
+
+
+def refuse_rewriting(table: EpochTable) -> None:
+    """Refuse a table whose rows delta-rs would change by writing them anew."""
+    if problem := table.rewriting_problem():
+        raise UnsupportedOperation(f'"{table.location}": {problem}', hint=SPARK_CAN)
 
 
 def _all(*conditions: str) -> str | None:

@@ -21,7 +21,7 @@ from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef, absolute, is_url
 from deltaworks.streams.identity import Writer, position_of, refuse_writer_id, transactions
 from deltaworks.streams.landing import AppendLanding, Landing, ReplaceLanding, Spool
-from deltaworks.streams.merging import MergeLanding
+from deltaworks.streams.merging import MergeLanding, refuse_rewriting
 from deltaworks.streams.rows import Fitting
 from deltaworks.streams.sink import EpochSink
 from deltaworks.streams.upkeep import Upkeep, UpkeepPlan
@@ -237,6 +237,7 @@ def _landing(
     spool = Spool(hashlib.sha256(writer.name.encode()).hexdigest()[:20])
     if options.mode == "overwrite_partitions":
         return ReplaceLanding(spool, fitting, table.partition_columns)
+    refuse_rewriting(table)
     return MergeLanding(
         spool,
         fitting,

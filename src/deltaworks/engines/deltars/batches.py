@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.arrow import arrow_table
+from deltaworks.engines.deltars.commit_options import commit_properties
 from deltaworks.engines.deltars.conditions import COMPARABLE, INTEGERS, named
 from deltaworks.engines.deltars.engine import parse_user_metadata
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace, commit_properties
+from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import refuse_full_disk
 from deltaworks.engines.deltars.merge_plan import MergePlan
@@ -44,7 +45,6 @@ _FEED = "delta.enableChangeDataFeed"
 _JOINS_FILES = "delta.autoOptimize.autoCompact"
 _MOST_MEMORY_BYTES = 2 * 1024**3
 GONE = "__deltaworks_goes"
-_FIRST_YEAR, _LAST_YEAR = 1677, 2262
 _DELTA_CHECKPOINTS = 10
 """Commits between two checkpoints, unless the table says otherwise; Delta's own default."""
 
@@ -125,22 +125,7 @@ class BatchTable:
         strict = [f["name"] for f in json.loads(schema.document)["fields"] if not f["nullable"]]
         if strict:
             return f'column "{strict[0]}" must not be NULL'
-        return type_problem(schema) or (self._moments_problem(schema) if merges else "")
-
-    def _moments_problem(self, schema: Schema) -> str:
-        """Why files with these moments must not be read by delta-rs, and so not rewritten.
-
-        Spark writes moments as INT96, of which Arrow makes nanoseconds since 1970, and those
-        turn over in 1677 and in 2262.
-        """
-        fields = json.loads(schema.document)["fields"]
-        names = [field["name"] for field in fields if field["type"] == "timestamp"]
-        adds = arrow_table(self._table.table.get_add_actions(flatten=True)) if names else None
-        for name in names:
-            assert adds is not None
-            if adds.num_rows and not _near_today(adds, name):
-                return f'column "{name}" may hold moments that are too far away for delta-rs'
-        return ""
+        return type_problem(schema) or (self._table.rewriting_problem() if merges else "")
 
     def touched_bytes(self, rows: pa.Table, keys: Sequence[str]) -> int:
         """Bytes of the files that may hold a key of the batch."""
@@ -242,20 +227,6 @@ def create_table(
             commit_properties=commit_properties((stamp.txn,), _note(stamp)),
         )
     return 0
-
-
-def _near_today(adds: pa.Table, name: str) -> bool:
-    """Whether statistics show that all moments of a column can be counted in nanoseconds."""
-    import pyarrow.compute as pc
-
-    if not {f"min.{name}", f"max.{name}", f"null_count.{name}", "num_records"} <= set(
-        adds.column_names
-    ):
-        return False
-    empty = pc.equal(adds.column(f"null_count.{name}"), adds.column("num_records"))
-    low, high = adds.column(f"min.{name}"), adds.column(f"max.{name}")
-    near = pc.and_(pc.greater(pc.year(low), _FIRST_YEAR), pc.less(pc.year(high), _LAST_YEAR))
-    return bool(pc.all(pc.or_(pc.fill_null(near, False), pc.fill_null(empty, False))).as_py())  # noqa: FBT003
 
 
 def _note(stamp: Stamp) -> Mapping[str, Any]:

@@ -73,6 +73,16 @@ class DataFolder:
         with translated(self.location), self._files().open_input_file(name) as handle:
             return pq.ParquetFile(handle).read()
 
+    def has_int96(self, name: str) -> bool:
+        """Whether a file has moments in the old form; true of one that is in another folder."""
+        import pyarrow.parquet as pq
+
+        if is_url(name) or name.startswith("/"):
+            return True
+        with translated(self.location), self._files().open_input_file(name) as handle:
+            columns = pq.ParquetFile(handle).schema
+            return any(columns.column(n).physical_type == "INT96" for n in range(len(columns)))
+
     def names(self, prefix: str) -> tuple[str, ...]:
         """The files right in the folder whose names begin so."""
         return tuple(sorted(name for name in self._listed("") if name.startswith(prefix)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltaworks.engines.deltars.arrow import arrow_table
+from deltaworks.engines.deltars.commit_options import commit_properties, no_hooks
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.errors import translated
@@ -29,6 +30,7 @@ from deltaworks.engines.deltars.log_tail import (
     tail_of,
 )
 from deltaworks.engines.deltars.merge_plan import MergePlan
+from deltaworks.engines.deltars.moments import Moments
 from deltaworks.engines.deltars.schemas import as_delta
 from deltaworks.engines.deltars.statistics import MOST_COLUMNS, writer_properties
 from deltaworks.engines.deltars.writable import refuse_properties
@@ -41,15 +43,8 @@ from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from deltalake import (
-        CommitProperties,
-        DeltaTable,
-        PostCommitHookProperties,
-        WriterProperties,
-    )
+    from deltalake import DeltaTable, WriterProperties
 
-_COMMIT_RETRIES = 100
-"""delta-rs tries again at once when another writer was faster; 15 times unless told otherwise."""
 RESTORED = "deltaworks:restored"
 """A transaction that a restore of ours leaves behind: the version it set the table back from."""
 
@@ -125,6 +120,7 @@ class EpochTable:
         self.table = table
         self._before = table.version()
         self._folder = DataFolder(place.location, storage_options=place.storage_options)
+        self._moments = Moments(self._folder)
         self._only_adds = only_adds
         self._joins = joins
         self._tail = self._new_tail()
@@ -272,7 +268,7 @@ class EpochTable:
                 self.table.schema(),
                 partition_by=list(self.partition_columns),
                 commit_properties=commit_properties(txns, note),
-                post_commithook_properties=_no_hooks(),
+                post_commithook_properties=no_hooks(),
             )
         return self._landed(note)
 
@@ -299,7 +295,7 @@ class EpochTable:
                 predicate=where,
                 writer_properties=self._writing(),
                 commit_properties=commit_properties(txns, note),
-                post_commithook_properties=_no_hooks(),
+                post_commithook_properties=no_hooks(),
             )
         return self._landed(note, with_files=True)
 
@@ -317,7 +313,7 @@ class EpochTable:
                 max_spill_size=plan.most_memory_bytes,
                 writer_properties=self._writing(),
                 commit_properties=commit_properties(txns, note),
-                post_commithook_properties=_no_hooks(),
+                post_commithook_properties=no_hooks(),
             )
             if plan.delete:
                 merger = merger.when_matched_delete(plan.delete)
@@ -330,6 +326,10 @@ class EpochTable:
             return self.append((), txns, note) if plan.always_commits else self.version, counts
         return self._landed(note, with_files=True), counts
 
+    def rewriting_problem(self) -> str:
+        """Why rows that are there must not be rewritten by delta-rs; empty when they may be."""
+        return self._moments.problem(self.table)
+
     def add(self, rows: pa.Table, txns: Sequence[Txn], note: Mapping[str, Any]) -> int:
         """Add rows, each to the partition it belongs to."""
         from deltalake import write_deltalake
@@ -341,7 +341,7 @@ class EpochTable:
                 mode="append",
                 writer_properties=self._writing(),
                 commit_properties=commit_properties(txns, note),
-                post_commithook_properties=_no_hooks(),
+                post_commithook_properties=no_hooks(),
             )
         return self._landed(note, with_files=True)
 
@@ -351,7 +351,7 @@ class EpochTable:
         self.refresh()
         with self._committing():
             self.table.alter.add_columns(
-                as_delta(columns).fields, post_commithook_properties=_no_hooks()
+                as_delta(columns).fields, post_commithook_properties=no_hooks()
             )
         self.refresh()
         fsync_commit(self.location, self.version)
@@ -373,12 +373,14 @@ class EpochTable:
         """Join small files; answers how many went. Rows and transactions stay as they are."""
         if self._joins:
             return self._join(note, small_bytes)
+        if self.rewriting_problem():
+            return 0
         with self._committing():
             done = self.table.optimize.compact(
                 max_concurrent_tasks=1,
                 writer_properties=self._writing(),
                 commit_properties=commit_properties((), note),
-                post_commithook_properties=_no_hooks(),
+                post_commithook_properties=no_hooks(),
             )
         removed = int(done["numFilesRemoved"])
         if removed:
@@ -473,21 +475,3 @@ _COUNTED = ("inserted", "updated", "deleted")
 def _restored_to(entry: Mapping[str, Any]) -> int | None:
     said = (entry.get("operationParameters") or {}).get("version")
     return None if said in (None, "null") else int(said)
-
-
-def commit_properties(txns: Sequence[Txn], note: Mapping[str, Any]) -> CommitProperties:
-    """What a commit carries besides its files."""
-    from deltalake import CommitProperties, Transaction
-
-    return CommitProperties(
-        app_transactions=[Transaction(txn.app_id, txn.version) for txn in txns],
-        max_commit_retries=_COMMIT_RETRIES,
-        custom_metadata={"userMetadata": json.dumps(dict(note))},
-    )
-
-
-def _no_hooks() -> PostCommitHookProperties:
-    """Checkpoints are made beside the stream, so that no epoch waits for one."""
-    from deltalake import PostCommitHookProperties
-
-    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

@@ -26,7 +26,7 @@ _MAY_BE_SET = frozenset(
 )
 _RULES = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 _FORGETS = "delta.setTransactionRetentionDuration"
-_SPARK = "load it with a pipeline: Spark can write such a table"
+SPARK_CAN = "load it with a pipeline: Spark can write such a table"
 PARTITION_TYPES = frozenset({"string", "byte", "short", "integer", "long", "date", "boolean"})
 
 
@@ -41,7 +41,7 @@ def refuse_properties(properties: Mapping[str, str]) -> None:
         if name.startswith("delta.") and name not in _MAY_BE_SET:
             raise UnsupportedOperation(
                 f'"{name}" would keep delta-rs from writing the table',
-                hint=f"leave it out, or {_SPARK}",
+                hint=f"leave it out, or {SPARK_CAN}",
             )
 
 
@@ -49,7 +49,7 @@ def refuse_unwritable(table: DeltaTable, *, label: str, only_adds: bool) -> None
     """Refuse a table with anything that delta-rs would damage or pass over."""
     for what in obstacles(table):
         raise UnsupportedOperation(
-            f'"{label}" has {what}, which the epoch sink cannot keep', hint=_SPARK
+            f'"{label}" has {what}, which the epoch sink cannot keep', hint=SPARK_CAN
         )
     if not only_adds and table.metadata().configuration.get("delta.appendOnly") == "true":
         raise UnsupportedOperation(

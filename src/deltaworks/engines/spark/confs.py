@@ -143,6 +143,8 @@ def _defaults(settings: SessionSettings, scratch: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **redaction_settings(),
         "spark.sql.catalogImplementation": "in-memory",
+        # The old form, INT96, has no statistics, and delta-rs misreads moments far from today.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Otherwise Spark makes a folder in the user's working directory.
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
     }

@@ -1,0 +1,33 @@
+"""What commits by delta-rs are told: the transactions and notes they carry, and to do no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.model.commit import Txn
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, PostCommitHookProperties
+
+_COMMIT_RETRIES = 100
+"""delta-rs tries again at once when another writer was faster; 15 times unless told otherwise."""
+
+
+def commit_properties(txns: Sequence[Txn], note: Mapping[str, Any]) -> CommitProperties:
+    """What a commit carries besides its files."""
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        app_transactions=[Transaction(txn.app_id, txn.version) for txn in txns],
+        max_commit_retries=_COMMIT_RETRIES,
+        custom_metadata={"userMetadata": json.dumps(dict(note))},
+    )
+
+
+def no_hooks() -> PostCommitHookProperties:
+    """Checkpoints are made beside the stream, so that no epoch waits for one."""
+    from deltalake import PostCommitHookProperties
+
+    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
