@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from deltaworks.engines.deltars.batches import BatchTable
 from deltaworks.engines.spark import hybrid
 from deltaworks.errors import CommitConflict, UnsupportedOperation
+from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.sinks.delta import DeltaSink
 from tests.tables.loader import Loader
 
@@ -101,6 +102,26 @@ def test_a_table_can_be_made_by_delta_rs_and_written_on_by_spark(loader: Loader)
     nothing = "SELECT 1 AS id WHERE false"
     other = Loader(loader.spark, loader.path.parents[1] / "other")
     assert other.load(nothing, writer="deltars").note == "no rows, so no table was made"
+
+
+def test_plan_and_summary_say_that_delta_rs_merges_and_which_files(loader: Loader) -> None:
+    loader.load("SELECT id, 'a' AS name FROM range(0, 100, 1, 4)")
+    more = "SELECT id, 'b' AS name FROM range(95, 105)"
+    planned = loader.plan(more, mode="upsert", merge_keys="id", writer="auto")
+    done = loader.upsert(more, writer="auto")
+    assert planned.strategy == done.strategy == "merge by delta-rs"
+    assert planned.files is not None
+    assert planned.files == done.files == FilesUsed(scanned=1, skipped=3, rewritten=1)
+    again = loader.plan(more, mode="upsert", merge_keys="id", writer="auto")
+    assert again.strategy == "no commit: nothing changes"
+
+
+def test_a_strategy_of_sparks_is_followed_by_spark(loader: Loader) -> None:
+    loader.upsert(ROWS)
+    with pytest.raises(UnsupportedOperation, match="`strategy: merge` is Spark's"):
+        loader.upsert(MORE, writer="deltars", strategy="merge")
+    loader.upsert(MORE, writer="auto", strategy="merge")
+    assert committed_by(loader, loader.version()) == "spark"
 
 
 def test_what_changes_nothing_makes_no_commit(loader: Loader) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -103,3 +103,9 @@ class Scd2:
 Writer = Literal["auto", "spark", "deltars"]
 """Who commits a batch."""
 Write = Append | Overwrite | Upsert | Scd2
+
+
+def bloom_properties(columns: Sequence[str]) -> dict[str, str]:
+    """What makes Parquet keep filters, each as large as the values of a file need."""
+    filters = {f"parquet.bloom.filter.enabled#{name}": "true" for name in columns}
+    return {"parquet.bloom.filter.adaptive.enabled": "true", **filters} if filters else {}

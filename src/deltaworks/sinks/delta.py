@@ -30,6 +30,7 @@ from deltaworks.model.write import (
     Wish,
     Write,
     Writer,
+    bloom_properties,
 )
 from deltaworks.redact import holds_secret
 
@@ -443,7 +444,7 @@ class DeltaSink(NeedsCredential, Sink):
             z_order=self.after_load.z_order if self.after_load else (),
             bloom=self.bloom,
             sought=self.merge_keys,
-            properties={**set_ones, **_bloom_properties(self.bloom), **self.properties},
+            properties={**set_ones, **bloom_properties(self.bloom), **self.properties},
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )
 
@@ -483,14 +484,9 @@ class DeltaSink(NeedsCredential, Sink):
     def _forecast(self, ctx: RunContext) -> Forecast:
         from deltaworks.engines.spark.forecast import Forecast
 
-        ref = self.target(ctx.site)
-        return Forecast(ctx.spark, ref, layout=self._layout(), now=ctx.now, stores=ctx.site.stores)
-
-
-def _bloom_properties(columns: Sequence[str]) -> dict[str, str]:
-    """What makes Parquet keep filters, each as large as the values of a file need."""
-    filters = {f"parquet.bloom.filter.enabled#{name}": "true" for name in columns}
-    return {"parquet.bloom.filter.adaptive.enabled": "true", **filters} if filters else {}
+        site, layout = ctx.site, self._layout()
+        ref, stores, writer = self.target(site), site.stores, self.writer
+        return Forecast(ctx.spark, ref, layout=layout, now=ctx.now, stores=stores, writer=writer)
 
 
 def _bare(columns: Sequence[str]) -> set[str]:

@@ -23,6 +23,7 @@ from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.rows import text
 from deltaworks.engines.deltars.statistics import writer_properties
 from deltaworks.engines.deltars.writable import obstacles
+from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.model.schema import Schema
 from deltaworks.model.write import Stamp
 
@@ -74,6 +75,8 @@ class Change:
     deleted: int = 0
     ignored: int = 0
     """Rows that would delete, and match nothing."""
+    files: FilesUsed | None = None
+    """What a merge did with the files that were there."""
     counted: bool = True
     """Whether the rows are known; they are not when only the log tells that it landed."""
 
@@ -169,6 +172,11 @@ class BatchTable:
             updated=counts["updated"],
             deleted=counts["deleted"],
             ignored=max(0, gone - counts["deleted"]),
+            files=FilesUsed(
+                scanned=counts["files_scanned"],
+                skipped=counts["files_skipped_during_scan"],
+                rewritten=counts["files_removed"],
+            ),
         )
 
     def _plan(self, rows: pa.Table, change: KeyedChange) -> MergePlan:

@@ -322,9 +322,12 @@ class EpochTable:
             inserts = plan.columns if plan.inserts is None else plan.inserts
             done = merger.when_not_matched_insert(dict(inserts), plan.insert).execute()
         counts = {what: int(done[f"num_target_rows_{what}"]) for what in _COUNTED}
+        files = {what: int(done[f"num_target_{what}"]) for what in _FILES}
         if not any(counts.values()):  # delta-rs makes no commit then, and an epoch needs one
-            return self.append((), txns, note) if plan.always_commits else self.version, counts
-        return self._landed(note, with_files=True), counts
+            return self.append(
+                (), txns, note
+            ) if plan.always_commits else self.version, counts | files
+        return self._landed(note, with_files=True), counts | files
 
     def rewriting_problem(self) -> str:
         """Why rows that are there must not be rewritten by delta-rs; empty when they may be."""
@@ -470,6 +473,7 @@ def _joiner(writer: str) -> str:
 
 
 _COUNTED = ("inserted", "updated", "deleted")
+_FILES = ("files_scanned", "files_skipped_during_scan", "files_removed")
 
 
 def _restored_to(entry: Mapping[str, Any]) -> int | None:

@@ -13,6 +13,7 @@ from deltaworks.engines.spark.constraints import violations
 from deltaworks.engines.spark.diff import diffed
 from deltaworks.engines.spark.engine import table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
+from deltaworks.engines.spark.hybrid import MERGES, Hybrid
 from deltaworks.engines.spark.keyed import Keyed, keyed
 from deltaworks.engines.spark.layout import as_asked, check_layout, refuse_other_partitions
 from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
@@ -24,7 +25,7 @@ from deltaworks.model.results import CheckResult, OutputPlan
 from deltaworks.model.schema import SchemaChange, compare
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef
-from deltaworks.model.write import Append, Layout, Overwrite, Scd2, Upsert, Write
+from deltaworks.model.write import Append, Layout, Overwrite, Scd2, Upsert, Write, Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,12 +42,14 @@ class Forecast:
         layout: Layout,
         now: datetime,
         stores: Stores = NO_STORES,
+        writer: Writer = "spark",
     ) -> None:
         self.spark = spark
         self.ref = ref
         self.layout = layout
         self.now = now
         self._log = DeltaRsEngine(stores)
+        self._writer = writer
 
     def plan(self, frame: DataFrame, write: Write, basis: OutputPlan) -> OutputPlan:
         """What the write would do, with its row counts and the MERGE."""
@@ -100,6 +103,7 @@ class Forecast:
         stores = self._log.stores
         with diffed(self.spark, fitted, table, write, facts, stores=stores) as (_, diff):
             strategy = choose(write, facts, diff, table, grows=grows(changes))
+        small = not grows(changes) and self._small(fitted, table, write, diff)
         shown = replace(write, merge_schema=write.merge_schema or grows(changes))
         statement = merge_sql(
             shown,
@@ -118,10 +122,17 @@ class Forecast:
             rows_to_delete=diff.delete + diff.missing,
             rows_unchanged=batch.rows_unchanged(diff.unchanged),
             rows_to_drop=batch.dropped,
-            strategy=strategy.text(),
-            advice=strategy.advice,
+            strategy=MERGES if small and strategy.write != "nothing" else strategy.text(),
+            advice="" if small else strategy.advice,
             files=_files(strategy, diff),
         )
+
+    def _small(self, frame: DataFrame, table: TableInfo, write: Upsert, diff: DiffFacts) -> bool:
+        """Whether delta-rs would make the commit."""
+        hybrid = Hybrid(
+            spark=self.spark, location=table.location, layout=self.layout, writer=self._writer
+        )
+        return hybrid.takes(frame, table, write, touched_bytes=diff.scope.bytes)
 
 
 def _files(strategy: Strategy, diff: DiffFacts) -> FilesUsed:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LOG = logging.getLogger(__name__)
+MERGES = "merge by delta-rs"
 MOST_BATCH_BYTES = 32 * 1024**2
 MOST_TOUCHED_BYTES = 512 * 1024**2
 _SPARE_BYTES = 64 * 1024**2
@@ -59,10 +60,9 @@ class Hybrid:
     spark: SparkSession
     location: str
     layout: Layout
-    stamp: Stamp
     writer: Writer
 
-    def create(self, frame: DataFrame) -> Change | None:
+    def create(self, frame: DataFrame, stamp: Stamp) -> Change | None:
         """Make the table with its first rows, if asked: what Spark makes, every engine knows."""
         if self.writer != "deltars" or not self._may_try():
             return None
@@ -73,10 +73,10 @@ class Hybrid:
             return None if rows is None else Change(version=None)
         self._has_room(rows.nbytes)  # or it is refused: delta-rs was asked for by name
         partitions = self.layout.partition_by
-        version = create_table(self.location, rows, self.stamp, partition_by=partitions)
+        version = create_table(self.location, rows, stamp, partition_by=partitions)
         return Change(version=version, inserted=rows.num_rows)
 
-    def append(self, frame: DataFrame, table: TableInfo) -> Change | None:
+    def append(self, frame: DataFrame, table: TableInfo, stamp: Stamp) -> Change | None:
         """Add the rows."""
         if not self._may_try():
             return None
@@ -84,32 +84,56 @@ class Hybrid:
         rows = self._rows(frame, target.problem(merges=False) or self._layout_problem(table))
         if rows is None:
             return None
-        if not rows.num_rows or target.landed(self.stamp):
+        if not rows.num_rows or target.landed(stamp):
             return Change(version=None)
         if not self._has_room(rows.nbytes):
             return None
-        return target.add(_spelled(rows, table), self.stamp)
+        return target.add(_spelled(rows, table), stamp)
 
-    def upsert(self, frame: DataFrame, table: TableInfo, write: Upsert) -> Change | None:
+    def upsert(
+        self, frame: DataFrame, table: TableInfo, write: Upsert, stamp: Stamp
+    ) -> Change | None:
         """Merge the rows by key."""
         if not self._may_try():
             return None
         target = BatchTable(table.location)
-        change, reason = _change(frame, table, write)
-        problem = target.problem(merges=True) or self._layout_problem(table) or reason
+        change, problem = self._keyed_change(target, frame, table, write)
         rows = self._rows(frame if problem else _flagged(frame, write), problem)
         if rows is None:
             return None
         rows = _spelled(rows, table)
         touched = target.touched_bytes(rows, change.keys)
-        if self.writer == "auto" and touched > MOST_TOUCHED_BYTES:
-            self._leave(f"{touched:,} bytes of the table would be rewritten")
+        if not self._touches_little(touched):
             return None
-        if target.landed(self.stamp):
+        if target.landed(stamp):
             return Change(version=None)
         if not self._has_room(rows.nbytes + touched):
             return None
-        return target.merge(rows, change, self.stamp)
+        return target.merge(rows, change, stamp)
+
+    def takes(
+        self, frame: DataFrame, table: TableInfo, write: Upsert, *, touched_bytes: int
+    ) -> bool:
+        """Whether it would merge the rows, as far as can be told without computing them."""
+        if not self._may_try():
+            return False
+        _, problem = self._keyed_change(BatchTable(table.location), frame, table, write)
+        return self._may_collect(frame, problem) and self._touches_little(touched_bytes)
+
+    def _keyed_change(
+        self, target: BatchTable, frame: DataFrame, table: TableInfo, write: Upsert
+    ) -> tuple[KeyedChange, str]:
+        """The merge, and why delta-rs should not make it."""
+        change, reason = _change(frame, table, write)
+        forced = "" if write.strategy == "auto" else f"`strategy: {write.strategy}` is Spark's"
+        problem = target.problem(merges=True) or self._layout_problem(table) or forced
+        return change, problem or reason
+
+    def _touches_little(self, size_bytes: int) -> bool:
+        if self.writer == "deltars" or size_bytes <= MOST_TOUCHED_BYTES:
+            return True
+        self._leave(f"{size_bytes:,} bytes of the table would be rewritten")
+        return False
 
     def _may_try(self) -> bool:
         if self.writer == "spark":
@@ -124,14 +148,19 @@ class Hybrid:
 
     def _rows(self, frame: DataFrame, problem: str) -> pa.Table | None:
         """The batch as Arrow; None when Spark is to write it."""
+        if not self._may_collect(frame, problem):
+            return None
+        return unmarked(frame).select("*").toArrow()  # anew, or kept rows would be computed again
+
+    def _may_collect(self, frame: DataFrame, problem: str) -> bool:
+        """Whether delta-rs is to write the batch."""
         if not problem and self.writer == "auto":
             size = bounded_bytes(frame)
             if size is None or size > MOST_BATCH_BYTES:
                 problem = "the batch may be large"
         if problem:
             self._leave(problem)
-            return None
-        return unmarked(frame).select("*").toArrow()  # anew, or kept rows would be computed again
+        return not problem
 
     def _has_room(self, size_bytes: int) -> bool:
         """Whether the disk surely has room: delta-rs does not take it well when it fills up."""

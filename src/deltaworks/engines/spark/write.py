@@ -18,7 +18,7 @@ from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.diff import changed_rows, diffed, prunable, still_new
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
-from deltaworks.engines.spark.hybrid import Hybrid
+from deltaworks.engines.spark.hybrid import MERGES, Hybrid
 from deltaworks.engines.spark.layout import (
     apply_layout,
     as_asked,
@@ -84,9 +84,7 @@ class TableWriter:
         self.layout = layout
         self.stamp = stamp
         self.log = DeltaRsEngine(stores)
-        self.hybrid = Hybrid(
-            spark=spark, location=location, layout=layout, stamp=stamp, writer=writer
-        )
+        self.hybrid = Hybrid(spark=spark, location=location, layout=layout, writer=writer)
 
     def append(self, frame: DataFrame, write: Append) -> CommitInfo:
         """Add the rows."""
@@ -96,7 +94,7 @@ class TableWriter:
         fitted, changes = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
         table = self._set_up(table)
         if not grows(changes):
-            small = self._by_deltars(lambda: self.hybrid.append(fitted, table))
+            small = self._by_deltars(lambda: self.hybrid.append(fitted, table, self.stamp))
             if small is not None:
                 return self._small(small, table, rows=small.inserted)
         if not write.holds_rows and is_empty(fitted):
@@ -154,9 +152,10 @@ class TableWriter:
         )
         if not grows(changes):
             stands, wanted = table, write
-            small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, wanted))
+            small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, wanted, self.stamp))
             if small is not None:
-                return self._small(small, table, rows=facts.rows)
+                merged = self._small(small, table, rows=facts.rows)
+                return replace(merged, strategy=MERGES, files=small.files)
         stores = self.log.stores
         with diffed(self.spark, fitted, table, write, facts, stores=stores) as (classified, diff):
             self._refuse_moved(table)
@@ -270,7 +269,7 @@ class TableWriter:
     def _create(self, frame: DataFrame, *, holds_rows: bool = False) -> CommitInfo:
         """Make the table with its first rows in one commit."""
         require_free(self.location, self.log.stores)
-        small = self._by_deltars(lambda: self.hybrid.create(frame))
+        small = self._by_deltars(lambda: self.hybrid.create(frame, self.stamp))
         if small is not None:
             return self._small(small, None, rows=small.inserted)
         if not holds_rows and is_empty(frame):
