@@ -6,6 +6,7 @@ WORKERS ?= 2
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 
+TODAY = $(shell date +%F)
 CODE := $(wildcard src tests tools bench examples)
 FAST_TESTS := $(wildcard tests/architecture tests/unit)
 SPARK_TESTS := $(filter-out tests/architecture/ tests/unit/ tests/prove/ tests/__pycache__/,$(wildcard tests/*/))
@@ -41,8 +42,11 @@ test: lint  ## Lint, then all tests but the long proofs, then the coverage gate
 		--cov --cov-report=json --cov-report= $(FAST_TESTS) $(SPARK_TESTS)
 	$(BIN)/python tools/coverage_gate.py
 
-prove: setup  ## The long proofs (hours)
+prove: setup  ## The long proofs (hours), then all benchmarks; results go to docs/proofs
 	$(BIN)/python -m pytest -m prove --timeout=0 tests
+	$(BIN)/python -m bench --out docs/proofs/$(TODAY)-bench.json
+	$(BIN)/python -m bench.epochs > docs/proofs/$(TODAY)-epochs.json
+	$(BIN)/python -m bench.cluster > docs/proofs/$(TODAY)-cluster.json
 
 bench: setup  ## Side-by-side benchmarks, results as JSON
 	$(BIN)/python -m bench

@@ -22,8 +22,6 @@ from bench.case import SCALE
 from bench.processes import SIDES, run_commands
 from bench.worker import find_case
 
-WARM_UP_ROUNDS = 6  # the JVM still compiles hot code in the first ones
-
 
 @dataclass(frozen=True)
 class Worker:
@@ -66,18 +64,19 @@ class Worker:
         self.process.wait(timeout=60)
 
 
-def run_case(name: str, rounds: int, *, warm_up: int) -> dict[str, Any]:
+def run_case(name: str, rounds: int, *, warm_up: int | None) -> dict[str, Any]:
     """All rounds of one case, the sides taking turns."""
     case = find_case(name)
     if hasattr(case, "commands"):
         return run_commands(case, rounds)
+    before = case.warm_up if warm_up is None else warm_up
     folder = Path(tempfile.mkdtemp(prefix="deltaworks-bench-"))
     try:
         (folder / "project").mkdir()
         (folder / "project" / "deltaworks.yaml").write_text("project: bench\nwarehouse: ./w\n")
         print(f"{name}: preparing", file=sys.stderr)
         case.prepare(folder)
-        answers = _take_turns(name, folder, warm_up + rounds)[warm_up:]
+        answers = _take_turns(name, folder, before + rounds)[before:]
     finally:
         case.finish()
         shutil.rmtree(folder, ignore_errors=True)
@@ -147,7 +146,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(case_names()))
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds, at least 5")
     parser.add_argument("--out", type=Path, help="write the JSON there too")
-    parser.add_argument("--warm-up", type=int, default=WARM_UP_ROUNDS, help="rounds before them")
+    parser.add_argument("--warm-up", type=int, help="rounds before them; each case knows how many")
     parser.add_argument("--scale", type=float, default=1.0, help="a share of the rows, to try it")
     given = parser.parse_args()
     os.environ[SCALE] = str(given.scale)

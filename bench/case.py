@@ -31,6 +31,8 @@ class Case(Protocol):
     """What the figures must show, in words."""
     most_ratio: float
     """The highest allowed ratio, ours / plain unless the case compares something else."""
+    warm_up: int = 6
+    """Rounds before those that count: the JVM still compiles hot code in the first ones."""
     connectors: Sequence[str] = ()
     """Whose jars the plain side needs as well."""
 

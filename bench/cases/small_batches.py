@@ -24,6 +24,7 @@ class SmallBatches(Case):
     name = "small_batches"
     bar = "ours: last 20 / first 20 <= 1.5"
     most_ratio = 1.5
+    warm_up = 1  # with 200 batches in it
 
     def prepare(self, folder: Path) -> None:
         import numpy as np

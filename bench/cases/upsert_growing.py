@@ -33,6 +33,7 @@ class UpsertGrowing(Case):
     name = "upsert_growing"
     bar = "ours: 10 million / 1 million <= 1.5"
     most_ratio = 1.5
+    warm_up = 3
 
     def prepare(self, folder: Path) -> None:
         for size in MILLIONS:
@@ -46,7 +47,7 @@ class UpsertGrowing(Case):
 
     def ours(self, project: Project, folder: Path, round_: int) -> Parts:
         def merge(batch: Path, table: Path) -> None:
-            upsert(project, batch, table, name=table.name)
+            upsert(project, batch, table, name=table.name, writer="auto")
 
         return _each(folder, f"ours_{round_}", merge)
 

@@ -52,7 +52,7 @@ class Loader:
         return self.sink(**options).plan(self.context, self._frame(rows))
 
     def sink(self, **options: Any) -> DeltaSink:
-        made = DeltaSink.model_validate({"table": "t", **options})
+        made = DeltaSink.model_validate({"table": "t", "writer": "spark", **options})
         assert made.problems() == ()
         return made
 

@@ -170,7 +170,7 @@ class DatabaseSource(DatabaseEnd, Source):
                 password=address.password,
                 relation=f"({rows}) q",
                 conditions=slices.conditions,
-                options=server.driver_options(address),
+                options={**server.reader_options(), **server.driver_options(address)},
                 first_statement=server.first_statement(snapshot),
                 fetch_rows=self.fetch_rows,
                 instants=server.instants(chosen),

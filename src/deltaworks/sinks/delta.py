@@ -137,7 +137,7 @@ class DeltaSink(NeedsCredential, Sink):
     """The size that optimised writes and compaction aim at, such as `128mb`."""
     stats_columns: Names = ()
     """Columns whose minimum and maximum are kept for skipping files."""
-    writer: Writer = "spark"
+    writer: Writer = "auto"
     """Who commits: `auto` lets delta-rs land small batches on one machine, which is quicker."""
     bloom: Names = ()
     """Columns that single rows are looked up by: files keep a Bloom filter of their values."""

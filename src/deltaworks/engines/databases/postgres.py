@@ -70,7 +70,7 @@ class Postgres(Server):
     allowed_options = frozenset(
         (
             *("ApplicationName", "connectTimeout", "gssEncMode", "loginTimeout", "socketTimeout"),
-            *("targetServerType", "tcpKeepAlive"),
+            *("prepareThreshold", "targetServerType", "tcpKeepAlive"),
         )
     )
 
@@ -114,6 +114,11 @@ class Postgres(Server):
     def driver_options(self, address: Address) -> Mapping[str, str]:
         ours = {"connectTimeout": str(address.timeout_seconds), "ApplicationName": "deltaworks"}
         return {**ours, **_tls(address), **address.options}
+
+    def reader_options(self) -> Mapping[str, str]:
+        # Numbers and moments travel as bytes from the first row on, and nobody writes and parses
+        # texts of them.
+        return {"prepareThreshold": "-1"}
 
     def first_statement(self, snapshot: str) -> str:
         begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"

@@ -208,6 +208,10 @@ class Server(ABC):
         """The name of what this conversation sees, for others to see the same; empty for none."""
         return ""
 
+    def reader_options(self) -> Mapping[str, str]:
+        """What the driver is told when Spark reads, unless the user says otherwise."""
+        return {}
+
     @abstractmethod
     def writer_options(self) -> Mapping[str, str]:
         """Options of the URL by which Spark writes."""
