@@ -96,6 +96,7 @@ TABLE: Shape = {
     "reader_version": (int,),
     "writer_version": (int,),
     "features": (list,),
+    "isolation": TEXT,
 }
 COMMIT: Shape = {
     "version": (int,),
@@ -339,6 +340,7 @@ def test_table_show_and_history_have_every_field(shop: Workbench) -> None:
     shown = shop.cli("table", "show", "orders", "--json").json
     assert_shape(shown, TABLE)
     assert (shown["version"], shown["rows"], shown["files"]) == (0, 1, 1)
+    assert shown["isolation"] == "Serializable"
     assert shown["schema"] == [
         {"name": "id", "type": "bigint", "nullable": True},
         {"name": "amount", "type": "double", "nullable": True},

@@ -176,6 +176,7 @@ def test_sizes_are_written_as_people_write_them(size: str | int, expected: int) 
         ({"path": "also"}, 'say either "table" or "path"'),
         ({"table": "a b"}, "is not a table name"),
         ({"partition_by": "a", "cluster_by": "b"}, "exclude each other"),
+        ({"properties": {"delta.isolationLevel": "WriteSerializable"}}, "knows only Serializable"),
         ({"mode": "upsert"}, 'needs "merge_keys"'),
         ({"merge_keys": "id"}, 'belongs to mode "upsert", not "append"'),
         ({"replace_where": "id > 1"}, 'belongs to mode "overwrite", not "append"'),

@@ -8,6 +8,10 @@ from typing import Any
 
 from deltaworks.model.schema import Schema
 
+ISOLATION = "delta.isolationLevel"
+SERIALIZABLE = "Serializable"
+"""The only isolation that open-source Delta knows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableInfo:
@@ -26,6 +30,11 @@ class TableInfo:
     rows: int | None = None
     files: int | None = None
     size_bytes: int | None = None
+
+    @property
+    def isolation(self) -> str:
+        """How writers are kept apart."""
+        return self.properties.get(ISOLATION, SERIALIZABLE)
 
 
 @dataclass(frozen=True, kw_only=True)

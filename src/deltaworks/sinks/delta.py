@@ -18,6 +18,7 @@ from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, MaintenanceResult, OutputPlan
+from deltaworks.model.table_info import ISOLATION, SERIALIZABLE
 from deltaworks.model.table_ref import TableRef, table_name_problem
 from deltaworks.model.write import (
     Append,
@@ -168,6 +169,9 @@ class DeltaSink(NeedsCredential, Sink):
                 found.append('a table with "cluster_by" needs no "z_order": say "optimize"')
             folders = set(self.after_load.z_order) & set(self.partition_by)
             found.extend(f'"z_order" is not for "{name}": it makes folders' for name in folders)
+        isolation = self.properties.get(ISOLATION, SERIALIZABLE)
+        if isolation != SERIALIZABLE:
+            found.append(f'"{ISOLATION}: {isolation}": open-source Delta knows only {SERIALIZABLE}')
         if holds_secret(json.dumps(self.document())):
             found.append("an option holds a secret, and every commit would show it")
         return (*found, *self._mode_problems(), *self._condition_problems())

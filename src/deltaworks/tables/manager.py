@@ -71,6 +71,7 @@ def show_document(info: TableInfo) -> dict[str, Any]:
         "reader_version": info.reader_version,
         "writer_version": info.writer_version,
         "features": list(info.features),
+        "isolation": info.isolation,
     }
 
 
