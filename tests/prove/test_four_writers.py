@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.prove, pytest.mark.timeout(0)]
 SPARK_COMMITS, DELTARS_COMMITS = 50, 150
 PIPELINE = """
 extract: {type: csv, path: "in_WHO/*.csv", schema: "who string, n int", incremental: true}
-load: {type: delta, table: t}
+load: {type: delta, table: t, writer: spark}
 """
 BY_SPARK = f"""
 import sys

@@ -223,8 +223,10 @@ def test_a_killed_batch_lands_once(
     assert set_aside(bench) == once
     again = bench.run("p")
     assert tables(bench, load) == model(load), again
-    # Python outlives its JVM and puts things in order, so that fewer traces are left
-    tidied = victim == "jvm" and (code == 4 or phase != "files_written")
+    # Python outlives its JVM and puts things in order, so that fewer traces are left; where
+    # delta-rs commits, it needs no JVM any more
+    by_deltars = load.endswith("_deltars")
+    tidied = victim == "jvm" and (code == 4 or phase != "files_written" or by_deltars)
     landed = tidied or phase in phase_of(left, before, load)
     assert landed, f"struck too late or too early: {left}"
     record(load=load, phase=phase, victim=victim, n=n, left=left)
