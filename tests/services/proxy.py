@@ -1,4 +1,4 @@
-"""A small proxy before the S3 server: it slows answers down, loses one, or strikes the server.
+"""A small proxy before the S3 server: it counts, slows answers down, loses one, or strikes.
 
 It is a process of its own, because some calls of delta-rs hold Python's lock while they wait for
 an answer, which a thread of the same process could not pass on.
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-_REQUEST = re.compile(rb"PUT (\S+) HTTP/1\.1\r\n")
+_REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/1\.1\r\n")
 _GO_ON = b"HTTP/1.1 100"
 """Not an answer yet: the server asks for the rest of the request."""
 
@@ -42,6 +42,11 @@ class Proxy:
     def lose_answer(self, pattern: str) -> None:
         """Lose the answer to the first put at a path: it is done, and nobody hears of it."""
         self._tell(pattern=pattern, pid=0)
+
+    def asked(self) -> list[str]:
+        """What was asked for since the last look, such as "PUT /lake/wh/a"."""
+        self._tell(asked=True)
+        return [str(one) for one in self._heard()["asked"]]
 
     def struck(self) -> str:
         """The path at which it happened; waits until it has."""
@@ -79,6 +84,7 @@ class _Passage:
         self._pattern: re.Pattern[str] | None = None
         self._pid = 0
         self._losing = False
+        self._asked: list[str] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         _say(port=self._listening.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
@@ -88,6 +94,9 @@ class _Passage:
         if "pattern" in word:
             self._pattern, self._pid = re.compile(word["pattern"]), word["pid"]
         _say(heard=True)
+        if word.get("asked"):
+            asked, self._asked = self._asked, []
+            _say(asked=asked)
 
     def _accept(self) -> None:
         while True:
@@ -101,8 +110,10 @@ class _Passage:
                 back = threading.Thread(target=self._answers, args=(server, client), daemon=True)
                 back.start()
                 while data := client.recv(1 << 16):
-                    for path in _REQUEST.findall(data):
-                        self._look(path.decode())
+                    for verb, path in _REQUEST.findall(data):
+                        self._asked.append(f"{verb.decode()} {path.decode()}")
+                        if verb == b"PUT":
+                            self._look(path.decode())
                     server.sendall(data)
                 server.shutdown(socket.SHUT_WR)
                 back.join()

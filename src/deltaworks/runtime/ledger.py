@@ -217,16 +217,13 @@ class Ledger:
     def everyone(warehouse: str, stores: Stores = NO_STORES) -> list[Ledger]:
         """The ledgers of every pipeline of every project that ever ran here."""
         table = Ledger.open(warehouse, project="", pipeline="", stores=stores).table
-        rows = table.read() if table.exists() else []
-        names = sorted({(row["project"], row["pipeline"]) for row in rows})
+        names = sorted({(row["project"], row["pipeline"]) for row in table.read()})
         return [
             Ledger.open(warehouse, project=one, pipeline=two, stores=stores) for one, two in names
         ]
 
     def state(self) -> LedgerState:
         """What happened so far."""
-        if not self.table.exists():
-            return LedgerState()
         rows = self.table.read(project=self.project, pipeline=self.pipeline)
         return replay(sorted(rows, key=lambda row: int(row["event"])))
 

@@ -126,8 +126,6 @@ class RunRecords:
 
     def all(self, pipeline: str = "") -> tuple[RunRecord, ...]:
         """Every run, or those of one pipeline, newest first."""
-        if not self.table.exists():
-            return ()
         only = {"pipeline": pipeline} if pipeline else {}
         rows = self.table.read(project=self.project, **only)
         rows.sort(key=lambda row: (row["at"], row["kind"] == ENDED))

@@ -167,7 +167,7 @@ class _Book:
         return [file for file in found if file.path not in read]
 
     def _read(self) -> dict[str, FileStamp]:
-        if self.last is None or not self.table.exists():
+        if self.last is None:
             return {}
         planned: dict[int, tuple[Any, str]] = {}
         for row in self.table.read(writer=self.writer):  # what was planned last is what landed

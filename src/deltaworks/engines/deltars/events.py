@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.object_events import CHECKPOINT_EVERY, ObjectEvents
 from deltaworks.engines.deltars.rows import text
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import CommitConflict, StorageError, TableNotFound
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _MOST_FILES = 64
-_CHECKPOINT_EVERY = "20"
 _LEAST_FREE_BYTES = 256 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -45,17 +46,44 @@ class EventTable:
         self._engine = DeltaRsEngine(stores)
         self._table: DeltaTable | None = None
 
+    @cached_property
+    def _objects(self) -> ObjectEvents | None:
+        """The table by way of its objects, where nothing but a put decides who commits."""
+        access = self._engine.stores.access(self.location)
+        if access is None or access.log.store != "single_driver":
+            return None
+        return ObjectEvents(
+            self.location,
+            self._engine.stores,
+            open_or_none=lambda: self._engine.open_or_none(self.location),
+            open_or_create=self._open_or_create,
+        )
+
     @property
     def table_id(self) -> str:
         """The table's own id, which no other table will ever have."""
+        if self._objects is not None:
+            return self._objects.seen().table_id
         return str(self._handle().metadata().id)
 
     def exists(self) -> bool:
         """Whether anything was ever recorded here."""
+        if self._objects is not None:
+            return self._objects.look() is not None
         return self._engine.identity(self.location) is not None
 
     def read(self, **equals: str) -> list[dict[str, Any]]:
-        """Events whose columns have the given values, as they are now, in no order."""
+        """Events whose columns have the given values, as they are now, in no order.
+
+        A table that was never written has none, and is not made.
+        """
+        if self._objects is not None:
+            found = self._objects.rows(equals)
+            rows = [] if found is None else _as_rows(found.cast(self.schema))
+            return [row for row in rows if equals.items() <= row.items()]
+        return self._queried(equals) if self.exists() else []
+
+    def _queried(self, equals: Mapping[str, str]) -> list[dict[str, Any]]:
         from deltalake import QueryBuilder
 
         with translated(self.location):
@@ -68,6 +96,14 @@ class EventTable:
 
     def append(self, row: Mapping[str, Any], *, txn: Txn | None = None) -> None:
         """Add one event from the handle last read; a second writer with this txn fails."""
+        data = _as_table(row, self.schema)
+        if self._objects is not None:
+            self._objects.append(data, txn)
+            return
+        refuse_full_disk(self.location)
+        self._write(data, txn)
+
+    def _write(self, data: pa.Table, txn: Txn | None) -> None:
         from deltalake import CommitProperties, Transaction, write_deltalake
 
         properties = None
@@ -75,8 +111,6 @@ class EventTable:
             properties = CommitProperties(
                 app_transactions=[Transaction(txn.app_id, txn.version)], max_commit_retries=15
             )
-        data = _as_table(row, self.schema)
-        refuse_full_disk(self.location)
         table = self._handle()
         with translated(self.location):
             write_deltalake(table, data, mode="append", commit_properties=properties)
@@ -84,6 +118,9 @@ class EventTable:
 
     def compact(self) -> None:
         """Join small files when there are many, so that reading stays quick."""
+        if self._objects is not None:
+            self._objects.join(_MOST_FILES)
+            return
         table = self._handle()
         if len(table.file_uris()) <= _MOST_FILES:
             return
@@ -120,7 +157,7 @@ class EventTable:
                 self.location,
                 schema=self.schema,
                 mode="error",
-                configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
+                configuration={"delta.checkpointInterval": str(CHECKPOINT_EVERY)},
                 storage_options=table_options(self._engine.stores, self.location) or None,
                 # Tried again, the later of two makers would put its table over the other's.
                 commit_properties=CommitProperties(max_commit_retries=0),

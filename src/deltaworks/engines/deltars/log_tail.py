@@ -89,7 +89,7 @@ class LogTail:
 
         Answers its version.
         """
-        draft = self._draft([*actions, *(_txn(txn) for txn in txns)])
+        draft = self._draft([*actions, *(txn_action(txn) for txn in txns)])
         own = {txn.app_id: self._txns.get(txn.app_id) for txn in txns}
         for _ in range(_RETRIES):
             if needs & self._removed or own != {name: self._txns.get(name) for name in own}:
@@ -165,6 +165,11 @@ def commit_info(operation: str, parameters: Mapping[str, str], note: str) -> dic
     }
 
 
+def txn_action(txn: Txn) -> dict[str, Any]:
+    """A transaction, which a commit carries."""
+    return {"txn": {"appId": txn.app_id, "version": txn.version}}
+
+
 def add_action(file: DataFile, *, is_new: bool) -> dict[str, Any]:
     """A file becomes part of the table, with rows that are new or were in other files before."""
     return {
@@ -187,7 +192,3 @@ def remove_drafts(location: str, writers: Sequence[str]) -> None:
 
 def _draft_path(location: str, writer: str) -> str:
     return f"{location}/_delta_log/_commit_{writer}.json.tmp"
-
-
-def _txn(txn: Txn) -> dict[str, Any]:
-    return {"txn": {"appId": txn.app_id, "version": txn.version}}

@@ -55,14 +55,17 @@ class Bucket:
                 hint="there are s3, gs, abfss and folders of this machine",
             )
         self._root = _root(location)
-        self._store = _client(self._root, _words(access))
+        self.reached = (self._root, _words(access))
+        """Which bucket this is and how it is reached, to tell it from others; holds secrets."""
+        self._store = _client(*self.reached)
 
-    def listed(self, folder: str) -> list[StoredObject]:
-        """All objects below a folder, by address."""
+    def listed(self, folder: str, *, after: str = "") -> list[StoredObject]:
+        """All objects below a folder, or those whose address comes after one, by address."""
         import obstore
 
+        offset = self._key(after) if after else None
         with reaching(folder):
-            pages = obstore.list(self._store, prefix=self._key(folder) or None)
+            pages = obstore.list(self._store, prefix=self._key(folder) or None, offset=offset)
             found = [self._object(entry) for page in pages for entry in page]
         return sorted(found, key=lambda one: one.address)
 

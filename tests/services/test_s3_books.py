@@ -1,0 +1,173 @@
+"""Our books on S3: what they promise, and how little they ask of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltaworks.config.storage import Stores
+from deltaworks.engines.deltars import object_events
+from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.locations import remove_folder
+from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.errors import CommitConflict, DamagedTable
+from deltaworks.model.commit import Txn
+from tests.services.lakes import Lake
+from tests.services.proxy import Proxy, proxy_before
+from tests.services.s3_server import S3Server
+
+SCHEMA = event_schema([("name", "text"), ("n", "number"), ("at", "time")])
+
+
+@pytest.fixture
+def lake(tmp_path: Path, s3: S3Server) -> Lake:
+    return Lake(tmp_path, s3)
+
+
+@pytest.fixture
+def stores(lake: Lake) -> Stores:
+    return lake.open().config.stores
+
+
+@pytest.fixture
+def proxy(lake: Lake) -> Iterator[Proxy]:
+    with proxy_before(lake.server.port) as started:
+        lake.settle(f"endpoint: '{started.endpoint}', path_style: true")
+        yield started
+
+
+def book(lake: Lake, stores: Stores) -> EventTable:
+    return EventTable(lake.at("book"), SCHEMA, stores=stores)
+
+
+def event(n: int, name: str = "a") -> dict[str, Any]:
+    return {"name": name, "n": n, "at": None}
+
+
+def forget() -> None:
+    """Know as little as a new process."""
+    object_events._KNOWN.clear()
+    object_events._FILES.clear()
+
+
+def numbers(table: EventTable, **equals: str) -> list[int]:
+    return sorted(row["n"] for row in table.read(**equals))
+
+
+def test_a_second_driver_with_one_transaction_fails(lake: Lake, stores: Stores) -> None:
+    one, two = book(lake, stores), book(lake, stores)
+    one.append(event(1), txn=Txn("p", 1))
+    assert numbers(two) == [1]
+    one.append(event(2), txn=Txn("p", 2))
+    assert numbers(book(lake, stores)) == [1, 2]  # who looks meanwhile changes nothing for others
+    with pytest.raises(CommitConflict):
+        two.append(event(3), txn=Txn("p", 2))
+    two.append(event(4), txn=Txn("q", 1))
+    forget()
+    assert numbers(one) == numbers(book(lake, stores)) == [1, 2, 4]
+
+
+def test_delta_rs_and_our_own_commits_see_each_other(lake: Lake, stores: Stores) -> None:
+    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+    from deltalake.exceptions import CommitFailedError
+
+    ours = book(lake, stores)
+    ours.append(event(1), txn=Txn("p", 1))
+    theirs = DeltaTable(lake.at("book"), storage_options=lake.options())
+    assert theirs.transaction_version("p") == 1
+    ours.append(event(2), txn=Txn("p", 2))
+    same = CommitProperties(app_transactions=[Transaction("p", 2)], max_commit_retries=15)
+    data = theirs.to_pyarrow_table()
+    with pytest.raises(CommitFailedError):
+        write_deltalake(theirs, data, mode="append", commit_properties=same)
+    write_deltalake(theirs, data, mode="append")
+    assert numbers(ours) == [1, 1, 2]
+    assert sorted(row["n"] for row in lake.rows(lake.at("book"))) == [1, 1, 2]
+
+
+def test_an_event_whose_answer_is_lost_is_there_once(lake: Lake, proxy: Proxy) -> None:
+    table = book(lake, lake.open().config.stores)
+    table.append(event(1), txn=Txn("p", 1))
+    proxy.lose_answer(r"00000000000000000002\.json")
+    table.append(event(2), txn=Txn("p", 2))
+    assert proxy.struck().endswith("00000000000000000002.json")
+    table.append(event(3), txn=Txn("p", 3))
+    forget()
+    assert numbers(table) == [1, 2, 3]
+
+
+def test_a_book_that_was_made_anew_is_not_taken_for_the_one_that_is_known(
+    lake: Lake, stores: Stores
+) -> None:
+    table = book(lake, stores)
+    table.append(event(1))
+    known = table.table_id
+    remove_folder(lake.at("book"), stores)
+    assert book(lake, stores).read() == []
+    other = book(lake, stores)
+    other.append(event(7))
+    assert (numbers(table), table.table_id != known) == ([7], True)
+
+
+def test_a_file_that_is_gone_is_told_and_not_passed_over(lake: Lake, stores: Stores) -> None:
+    table = book(lake, stores)
+    table.append(event(1))
+    (name,) = [name for name in lake.names("book") if name.startswith("part-")]
+    Bucket(lake.at("book"), stores).delete([lake.at(f"book/{name}")])
+    forget()
+    with pytest.raises(DamagedTable, match="is gone"):
+        table.read()
+
+
+def test_two_who_join_the_files_of_one_book_double_no_event(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 3)
+    first, second = book(lake, stores), book(lake, stores)
+    for n in range(5):
+        first.append(event(n))
+    looked = object_events.ObjectEvents.look
+    before = second._objects.look()  # type: ignore[union-attr]
+    first.compact()
+    monkeypatch.setattr(object_events.ObjectEvents, "look", lambda _: before)
+    second.compact()  # from what stood there before the other one
+    monkeypatch.setattr(object_events.ObjectEvents, "look", looked)
+    second.append(event(5))
+    for table in (first, second):
+        assert numbers(table) == [0, 1, 2, 3, 4, 5]
+    forget()
+    assert numbers(first) == [0, 1, 2, 3, 4, 5]
+    assert [row["n"] for row in lake.rows(lake.at("book"))] == [0, 1, 2, 3, 4, 5]
+
+
+def test_commits_are_folded_and_what_follows_a_fold_is_read(lake: Lake, stores: Stores) -> None:
+    table = book(lake, stores)
+    for n in range(41):
+        table.append(event(n, name="ab"[n % 2]), txn=Txn("p", n))
+    folded = [name for name in lake.names("book/_delta_log") if "checkpoint.parquet" in name]
+    assert folded == [f"{version:020d}.checkpoint.parquet" for version in (20, 40)]
+    forget()
+    assert numbers(table, name="b") == list(range(1, 41, 2))
+    assert numbers(table) == list(range(41))
+
+
+def test_an_event_is_a_file_and_a_commit_and_nothing_else(lake: Lake, proxy: Proxy) -> None:
+    stores = lake.open().config.stores
+    table = book(lake, stores)
+    for n in range(3):
+        table.append(event(n, name="ab"[n % 2]))
+    proxy.asked()
+    table.append(event(3))
+    assert [one.split()[0] for one in proxy.asked()] == ["PUT", "PUT"]
+    assert len(book(lake, stores).read()) == 4
+    assert len(proxy.asked()) == 1  # the listing that proves what is known
+    EventTable(lake.at("book"), SCHEMA, stores=lake.open().config.stores).append(event(4))
+    assert len(proxy.asked()) == 3
+    forget()
+    proxy.asked()
+    assert numbers(book(lake, stores), name="b") == [1]
+    parts = [one for one in proxy.asked() if "part-" in one]
+    assert len(parts) == 1  # the files of others are not read
