@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from deltaworks.config.storage import Stores
 from deltaworks.engines.deltars import object_events
+from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.deltars.look import Look
 from deltaworks.engines.locations import remove_folder
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict, DamagedTable
@@ -71,9 +77,6 @@ def test_a_second_driver_with_one_transaction_fails(lake: Lake, stores: Stores) 
 
 
 def test_delta_rs_and_our_own_commits_see_each_other(lake: Lake, stores: Stores) -> None:
-    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-    from deltalake.exceptions import CommitFailedError
-
     ours = book(lake, stores)
     ours.append(event(1), txn=Txn("p", 1))
     theirs = DeltaTable(lake.at("book"), storage_options=lake.options())
@@ -144,11 +147,14 @@ def test_two_who_join_the_files_of_one_book_double_no_event(
 
 
 def test_commits_are_folded_and_what_follows_a_fold_is_read(lake: Lake, stores: Stores) -> None:
-    table = book(lake, stores)
+    table, before = book(lake, stores), set(threading.enumerate())
     for n in range(41):
         table.append(event(n, name="ab"[n % 2]), txn=Txn("p", n))
+        table.compact()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
     folded = [name for name in lake.names("book/_delta_log") if "checkpoint.parquet" in name]
-    assert folded == [f"{version:020d}.checkpoint.parquet" for version in (20, 40)]
+    assert len(folded) == 2, folded
     forget()
     assert numbers(table, name="b") == list(range(1, 41, 2))
     assert numbers(table) == list(range(41))
@@ -171,3 +177,74 @@ def test_an_event_is_a_file_and_a_commit_and_nothing_else(lake: Lake, proxy: Pro
     assert numbers(book(lake, stores), name="b") == [1]
     parts = [one for one in proxy.asked() if "part-" in one]
     assert len(parts) == 1  # the files of others are not read
+
+
+def look(lake: Lake, stores: Stores) -> Look | None:
+    return DeltaRsEngine(stores).look(lake.at("t"))
+
+
+def add(lake: Lake, *ids: int, **words: Any) -> None:
+    rows = pa.table({"id": pa.array(ids, pa.int64())})
+    write_deltalake(lake.at("t"), rows, storage_options=lake.options(), **words)
+
+
+def test_a_look_that_was_kept_tells_what_delta_rs_would(lake: Lake, stores: Stores) -> None:
+    app = {"commit_properties": CommitProperties(app_transactions=[Transaction("w", 7)])}
+    ways: list[dict[str, Any]] = [
+        {"mode": "append"},
+        {"mode": "append", **app},
+        {"mode": "overwrite"},
+        {"mode": "append", "schema_mode": "merge"},
+    ]
+    assert look(lake, stores) is None
+    assert look(lake, stores) is None
+    for number, way in enumerate(ways):
+        add(lake, *range(number + 1), **way)
+        kept = look(lake, stores)
+        assert kept is not None
+        kept.transaction("w")
+        opened = DeltaRsEngine(stores).open(lake.at("t"))
+        fresh = Look.at(lake.at("t"), opened)
+        assert kept.info() == fresh.info()
+        assert kept.transaction("w") == fresh.transaction("w")
+        assert kept.history() == fresh.history()
+        assert kept.history(2) == fresh.history(2)
+        assert kept.history(after=0) == fresh.history(after=0)
+        assert [one.engine for one in kept.history(1)] == [one.engine for one in fresh.history(1)]
+
+
+def test_a_table_that_is_deleted_or_made_anew_is_not_taken_for_the_one_that_is_known(
+    lake: Lake, stores: Stores
+) -> None:
+    add(lake, 1)
+    known = look(lake, stores)
+    assert known is not None
+    assert look(lake, stores) is known
+    remove_folder(lake.at("t"), stores)
+    assert look(lake, stores) is None
+    add(lake, 1)
+    anew = look(lake, stores)
+    assert anew is not None
+    assert (anew.version, anew.table_id == known.table_id) == (0, False)
+    assert known.info().rows == 1  # what was seen is not looked up in another table
+    with pytest.raises(CommitConflict, match="made anew"):
+        known.transaction("w")
+
+
+def test_what_nobody_changed_is_looked_at_by_one_request(lake: Lake, proxy: Proxy) -> None:
+    stores = lake.open().config.stores
+    add(lake, 1)
+    first = look(lake, stores)
+    assert first is not None
+    first.info()
+    first.transaction("w")
+    proxy.asked()
+    again = look(lake, stores)
+    assert again is not None
+    assert (again.info().rows, again.transaction("w"), len(again.history())) == (1, None, 1)
+    assert len(proxy.asked()) == 1
+    add(lake, 2, 3, mode="append")
+    later = look(lake, stores)
+    assert later is not None
+    assert (later.info().rows, later.transaction("w"), len(later.history())) == (3, None, 2)
+    assert len(proxy.asked()) == 2  # the listing, and the commit that is new

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deltaworks.config.storage import Stores, store_place
 from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.look import Look
 from deltaworks.errors import GuardError
 
 if TYPE_CHECKING:
@@ -28,22 +28,22 @@ _NAMES = {"spark": "Spark", "delta-rs": "delta-rs"}
 
 def committer_of(location: str, stores: Stores) -> Committer | None:
     """The only engine that may commit to a table; None when any may, or there is no table."""
+    look = DeltaRsEngine(stores).look(location) if _has_one(location, stores) else None
+    return None if look is None else _committer(look)
+
+
+def _has_one(location: str, stores: Stores) -> bool:
+    """Whether a table has one committer only."""
     access = stores.access(location)
-    if access is None or access.kind != "s3" or access.log.store == "dynamodb":
-        return None
-    table = DeltaRsEngine(stores).open_or_none(location)
-    if table is None:
-        return None
-    with translated(location):
-        return _committer(table)
+    return access is not None and access.kind == "s3" and access.log.store != "dynamodb"
 
 
-def _committer(table: DeltaTable) -> Committer:
-    said = table.metadata().configuration.get(PROPERTY, "")
+def _committer(look: Look) -> Committer:
+    said = look.properties.get(PROPERTY, "")
     if said in _NAMES:
         return "spark" if said == "spark" else "delta-rs"
-    last = [str(entry.get("engineInfo") or "") for entry in table.history(1)]
-    return "delta-rs" if any(name.startswith("delta-rs") for name in last) else "spark"
+    last = look.history(1)
+    return "delta-rs" if any(one.engine.startswith("delta-rs") for one in last) else "spark"
 
 
 def require_committer(location: str, wanted: Committer, stores: Stores) -> None:
@@ -51,13 +51,18 @@ def require_committer(location: str, wanted: Committer, stores: Stores) -> None:
     _refuse_other(location, wanted, committer_of(location, stores))
 
 
+def require_committer_of(look: Look | None, wanted: Committer, stores: Stores) -> None:
+    """Raise when another engine commits to a table that was just looked at."""
+    if look is not None and _has_one(look.location, stores):
+        _refuse_other(look.location, wanted, _committer(look))
+
+
 def require_stream(location: str, table: DeltaTable, options: Mapping[str, str]) -> None:
     """Raise when Spark commits to the table that a stream has opened."""
     place = store_place(location)
     shared = any(name.lower() == _SHARED for name in options)
     if place is not None and place[0] == "s3" and not shared:
-        with translated(location):
-            _refuse_other(location, "delta-rs", _committer(table))
+        _refuse_other(location, "delta-rs", _committer(Look.at(location, table)))
 
 
 def _refuse_other(location: str, wanted: Committer, found: Committer | None) -> None:

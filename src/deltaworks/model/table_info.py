@@ -46,3 +46,5 @@ class CommitRecord:
     operation: str
     metrics: Mapping[str, Any] = field(default_factory=dict)
     user_metadata: Mapping[str, Any] = field(default_factory=dict)
+    engine: str = field(default="", compare=False)
+    """Who made the commit, by its own word; only delta-rs tells."""

@@ -98,9 +98,8 @@ def _refuse_restored(
     load: Load, site: Site, label: str, version: int, ours: frozenset[int | None]
 ) -> None:
     location = load.plugin.target(site).location
-    for record in DeltaRsEngine(site.stores).history(location, limit=50):
-        foreign = record.operation == "RESTORE" and record.version not in ours
-        if record.version > version and foreign:
+    for record in DeltaRsEngine(site.stores).history(location, limit=50, after=version):
+        if record.operation == "RESTORE" and record.version not in ours:
             raise GuardError(
                 f'"{label}" was set back to an older version by hand (in version {record.version})',
                 hint="put it back and use `deltaworks table restore`, "

@@ -263,15 +263,14 @@ class DeltaSink(NeedsCredential, Sink):
     def state(self, site: Site, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.engine import DeltaRsEngine
 
-        engine, location = DeltaRsEngine(site.stores), self.target(site).location
-        found = engine.identity(location)
+        found = DeltaRsEngine(site.stores).look(self.target(site).location)
         if found is None:
             return SinkState(identity="", exists=False)
         return SinkState(
-            identity=found[0],
+            identity=found.table_id,
             exists=True,
-            version=found[1],
-            txn_version=engine.transaction(location, app_id),
+            version=found.version,
+            txn_version=found.transaction(app_id),
         )
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.commit_options import commit_properties
 from deltaworks.engines.deltars.conditions import COMPARABLE, INTEGERS, named
-from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import refuse_full_disk
+from deltaworks.engines.deltars.look import parse_user_metadata
 from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.rows import text
 from deltaworks.engines.deltars.statistics import writer_properties

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
-from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.errors import not_found, translated
 from deltaworks.engines.deltars.log import check_log, commit_files
+from deltaworks.engines.deltars.look import Look, look_into_bucket
+from deltaworks.engines.deltars.object_log import object_log
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import TableNotFound, VersionNotFound
-from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo
 
 if TYPE_CHECKING:
@@ -25,48 +24,41 @@ class DeltaRsEngine:
     def __init__(self, stores: Stores = NO_STORES) -> None:
         self.stores = stores
 
+    def look(self, location: str) -> Look | None:
+        """The table as it is now, to be asked several things; None when no table is there."""
+        log = object_log(location, self.stores)
+        if log is not None:
+            return look_into_bucket(log, lambda version: self.open_or_none(location, version))
+        table = self.open_or_none(location)
+        return None if table is None else Look.at(location, table)
+
     def info(self, location: str, *, version: int | None = None) -> TableInfo | None:
         """The table at a version; None when no table is there."""
-        table = self.open_or_none(location, version)
-        if table is None:
-            return None
-        with translated(location):
-            metadata, protocol = table.metadata(), table.protocol()
-            rows, files, size_bytes = _figures(table, metadata.configuration)
-            features = [*(protocol.reader_features or []), *(protocol.writer_features or [])]
-            return TableInfo(
-                location=location,
-                table_id=str(metadata.id),
-                version=table.version(),
-                schema=Schema.from_json(table.schema().to_json()),
-                partition_columns=tuple(metadata.partition_columns),
-                properties=dict(metadata.configuration),
-                reader_version=protocol.min_reader_version,
-                writer_version=protocol.min_writer_version,
-                features=tuple(sorted(set(features))),
-                rows=rows,
-                files=files,
-                size_bytes=size_bytes,
-            )
+        if version is None:
+            look = self.look(location)
+        else:
+            table = self.open_or_none(location, version)
+            look = None if table is None else Look.at(location, table)
+        return None if look is None else look.info()
 
     def identity(self, location: str) -> tuple[str, int] | None:
         """Table id and latest version, the cheapest look there is; None when no table is there."""
-        table = self.open_or_none(location, None)
-        return None if table is None else (str(table.metadata().id), table.version())
+        look = self.look(location)
+        return None if look is None else (look.table_id, look.version)
 
-    def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
-        """Commits, newest first."""
-        table = self.open(location)
-        with translated(location):
-            return tuple(_record(entry) for entry in table.history(limit))
+    def history(
+        self, location: str, *, limit: int | None = None, after: int = -1
+    ) -> tuple[CommitRecord, ...]:
+        """Commits, newest first; those after a version, if one is given."""
+        look = self.look(location)
+        if look is None:
+            raise not_found(location)
+        return look.history(limit, after=after)
 
     def transaction(self, location: str, app_id: str) -> int | None:
         """The last transaction a writer recorded in the table."""
-        table = self.open_or_none(location, None)
-        if table is None:
-            return None
-        with translated(location):
-            return table.transaction_version(app_id)
+        look = self.look(location)
+        return None if look is None else look.transaction(app_id)
 
     def count(self, location: str) -> int:
         """The rows of a table, counted by reading it."""
@@ -112,37 +104,3 @@ class DeltaRsEngine:
                 f'"{location}" has no version {version}',
                 hint=f"its versions go from {oldest} to {latest}",
             ) from error
-
-
-def _figures(
-    table: DeltaTable, properties: Mapping[str, str]
-) -> tuple[int | None, int | None, int | None]:
-    """Rows, files and bytes from the log; rows only where the log knows them exactly."""
-    import pyarrow.compute as pc
-
-    adds = arrow_table(table.get_add_actions(flatten=False))
-    counts = adds.column("num_records") if "num_records" in adds.column_names else None
-    size_bytes = pc.sum(adds.column("size_bytes")).as_py() or 0
-    vectors = properties.get("delta.enableDeletionVectors") == "true"  # not subtracted there
-    known = counts is not None and counts.null_count == 0 and not vectors
-    rows = (pc.sum(counts).as_py() or 0) if known else None
-    return rows, adds.num_rows, size_bytes
-
-
-def _record(entry: dict[str, Any]) -> CommitRecord:
-    return CommitRecord(
-        version=int(entry["version"]),
-        timestamp_ms=int(entry.get("timestamp") or 0),
-        operation=str(entry.get("operation") or ""),
-        metrics=dict(entry.get("operationMetrics") or {}),
-        user_metadata=parse_user_metadata(entry.get("userMetadata")),
-    )
-
-
-def parse_user_metadata(text: object) -> dict[str, Any]:
-    """Our note in a commit; empty for anybody else's."""
-    try:
-        value = json.loads(text) if isinstance(text, str) else {}
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.commit_options import commit_properties, no_hooks
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
-from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
 from deltaworks.engines.deltars.joining import Joining, files_schema, joinable, small_groups
@@ -29,6 +28,7 @@ from deltaworks.engines.deltars.log_tail import (
     remove_drafts,
     tail_of,
 )
+from deltaworks.engines.deltars.look import parse_user_metadata
 from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.moments import Moments
 from deltaworks.engines.deltars.schemas import as_delta

@@ -30,7 +30,7 @@ def translated(location: str) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError as error:
-        raise _not_found(location) from error
+        raise not_found(location) from error
     except CommitFailedError as error:
         raise CommitConflict(f'another writer was faster in "{location}"') from error
     except DeltaError as error:
@@ -41,7 +41,8 @@ def translated(location: str) -> Iterator[None]:
         raise StorageError(f'"{location}" cannot be used: {_first_line(str(error))}') from error
 
 
-def _not_found(location: str) -> TableNotFound:
+def not_found(location: str) -> TableNotFound:
+    """The error for a place where no table is."""
     return TableNotFound(
         f'"{location}" is not a Delta table',
         hint="check the name, or run the pipeline that makes it first",

@@ -22,6 +22,7 @@ from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.object_events import CHECKPOINT_EVERY, ObjectEvents
+from deltaworks.engines.deltars.object_log import object_log
 from deltaworks.engines.deltars.rows import text
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import CommitConflict, StorageError, TableNotFound
@@ -48,13 +49,12 @@ class EventTable:
 
     @cached_property
     def _objects(self) -> ObjectEvents | None:
-        """The table by way of its objects, where nothing but a put decides who commits."""
-        access = self._engine.stores.access(self.location)
-        if access is None or access.log.store != "single_driver":
+        """The table by way of its objects, where it has such a log."""
+        log = object_log(self.location, self._engine.stores)
+        if log is None:
             return None
         return ObjectEvents(
-            self.location,
-            self._engine.stores,
+            log,
             open_or_none=lambda: self._engine.open_or_none(self.location),
             open_or_create=self._open_or_create,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,13 +18,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from deltaworks.config.storage import Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import damaged, translated
 from deltaworks.engines.deltars.log_tail import commit_info, txn_action
 from deltaworks.engines.deltars.object_log import Action, Commit, ObjectLog
 from deltaworks.engines.deltars.statistics import file_statistics
-from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict, EngineError
 from deltaworks.model.commit import Txn
 
@@ -72,19 +71,19 @@ class ObjectEvents:
 
     def __init__(
         self,
-        location: str,
-        stores: Stores,
+        log: ObjectLog,
         *,
         open_or_create: Callable[[], DeltaTable],
         open_or_none: Callable[[], DeltaTable | None],
     ) -> None:
-        self.location = location
-        self._bucket = Bucket(location, stores)
-        self._log = ObjectLog(location, self._bucket)
-        self._key = (location, self._bucket.reached)
+        self.location = log.location
+        self._log = log
+        self._bucket = log.bucket
+        self._key = (log.location, log.bucket.reached)
         self._open_or_create = open_or_create
         self._open_or_none = open_or_none
         self._seen: Book | None = None
+        self._folds: int | None = None
 
     def look(self) -> Book | None:
         """The table as it is now; None when there is none."""
@@ -96,6 +95,8 @@ class ObjectEvents:
         if self._seen is None and self.look() is None:
             self._seen = self._opened(self._open_or_create())
         assert self._seen is not None
+        if self._folds is None:
+            self._folds = self._seen.version // CHECKPOINT_EVERY
         return self._seen
 
     def rows(self, equals: Mapping[str, str]) -> pa.Table | None:
@@ -116,9 +117,10 @@ class ObjectEvents:
         self._commit(book, actions, app_id=None if txn is None else txn.app_id)
 
     def join(self, most_files: int) -> None:
-        """Make one file of all when there are many, unless somebody else does."""
+        """Make one file of all when there are many, unless somebody else does; fold the log."""
         import pyarrow as pa
 
+        self._fold_some_time()
         if len(self.seen().files) <= most_files:
             return
         book = self.look()
@@ -129,7 +131,13 @@ class ObjectEvents:
         actions = [commit_info("OPTIMIZE", {}, ""), *gone, self._put(rows, is_new=False)]
         with suppress(CommitConflict):
             self._commit(book, actions, needs=frozenset(book.files))
-            self._fold()
+
+    def _fold_some_time(self) -> None:
+        """Fold the log every so many commits; nobody waits for it but the end of the process."""
+        folds = self.seen().version // CHECKPOINT_EVERY
+        if folds > (self._folds or 0):
+            threading.Thread(target=self._fold).start()
+        self._folds = folds
 
     def _fold(self) -> None:
         """Write a checkpoint, so that who opens the table next reads few commits."""
@@ -177,8 +185,6 @@ class ObjectEvents:
             book = later
             if made.actions == tuple(actions):
                 self._seen = self._kept(book)
-                if made.version % CHECKPOINT_EVERY == 0:
-                    self._fold()
                 return
         raise CommitConflict(f'another writer was faster in "{self.location}"')
 

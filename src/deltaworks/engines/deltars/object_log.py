@@ -14,7 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from deltaworks.config.storage import Stores
 from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.errors import MissingDependencyError
 
 Action = Mapping[str, Any]
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -110,3 +112,14 @@ class ObjectLog:
 
     def _address(self, version: int) -> str:
         return f"{self._folder}/{version:020d}.json"
+
+
+def object_log(location: str, stores: Stores) -> ObjectLog | None:
+    """The log of a table in a bucket, where nothing but a put decides who commits; else None."""
+    access = stores.access(location)
+    if access is None or access.log.store != "single_driver":
+        return None
+    try:
+        return ObjectLog(location, Bucket(location, stores))
+    except MissingDependencyError:  # delta-rs can do without
+        return None

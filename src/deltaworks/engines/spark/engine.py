@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.deltars.engine import parse_user_metadata
 from deltaworks.engines.deltars.log import check_log
+from deltaworks.engines.deltars.look import parse_user_metadata
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.errors import translate
 from deltaworks.errors import TableNotFound

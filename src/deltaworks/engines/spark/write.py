@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.expression import without_target
 from deltaworks.engines.clearance import claim, require_free
-from deltaworks.engines.commit_protocol import require_committer
+from deltaworks.engines.commit_protocol import require_committer_of
 from deltaworks.engines.deltars.batches import Change
-from deltaworks.engines.deltars.engine import DeltaRsEngine, parse_user_metadata
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.errors import not_found
+from deltaworks.engines.deltars.look import Look, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.audit import unmarked, written_too
 from deltaworks.engines.spark.columns import quoted
@@ -139,7 +141,8 @@ class TableWriter:
         self, frame: DataFrame, write: Upsert, *, facts: BatchFacts, table: TableInfo | None
     ) -> CommitInfo:
         """Merge rows by key into the table that was looked at; what changes nothing stays out."""
-        self._admit(frame, table, may_repartition=False)
+        look = self.log.look(self.location)
+        self._admit(frame, look, table, may_repartition=False)
         if table is None:
             return self._first_upsert(frame, write, rows=facts.rows)
         write = written_too(frame, write)
@@ -223,11 +226,12 @@ class TableWriter:
                 ranges=merged_ranges(strategy, write, found.facts, table),
             )
             answer = self.spark.sql(statement).collect()
-        commit = self._own_commit()
+        look = self._seen()
+        commit = self._own_commit(look, after=table.version)
         if not answer or commit is None:
             return CommitInfo(committed=False, version=table.version, note=NOTHING_TO_DO)
         merged, scope = answer[0], found.diff.scope
-        self._settle(commit.version)
+        self._settle(commit.version, look)
         return CommitInfo(
             committed=True,
             version=commit.version,
@@ -243,14 +247,17 @@ class TableWriter:
 
     def _standing(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
         """The table as it stands; what it is asked to become is looked at, not yet done."""
-        table = self.log.info(self.location)
-        self._admit(frame, table, may_repartition=may_repartition)
+        look = self.log.look(self.location)
+        table = None if look is None else look.info()
+        self._admit(frame, look, table, may_repartition=may_repartition)
         return table
 
-    def _admit(self, frame: DataFrame, table: TableInfo | None, *, may_repartition: bool) -> None:
-        """Raise when the table cannot be laid out as asked."""
+    def _admit(
+        self, frame: DataFrame, look: Look | None, table: TableInfo | None, *, may_repartition: bool
+    ) -> None:
+        """Raise when the table cannot be laid out as asked, or is not Spark's to commit to."""
         check_layout(frame, self.layout)
-        require_committer(self.location, "spark", self.log.stores)
+        require_committer_of(look, "spark", self.log.stores)
         if table is not None:
             refuse_other_partitions(table, self.layout, may_change=may_repartition)
 
@@ -285,7 +292,8 @@ class TableWriter:
         try:
             return land()
         except EngineError:
-            commit = self._own_commit() if self.log.identity(self.location) else None
+            look = self.log.look(self.location)
+            commit = None if look is None else self._own_commit(look)
             if commit is None:
                 raise
             return Change(version=commit.version, counted=False)
@@ -301,7 +309,7 @@ class TableWriter:
                 rows_dropped=_ignored(change.ignored),
                 note=note,
             )
-        self._settle(change.version)
+        self._settle(change.version, self._seen())
         if not change.counted:
             return CommitInfo(committed=True, version=change.version)
         done = change.inserted + change.updated + change.deleted + change.ignored
@@ -331,7 +339,8 @@ class TableWriter:
             writer.save(self.location)
 
     def _landed(self, before: TableInfo | None, *, replaced: int | None = None) -> CommitInfo:
-        commit = self._own_commit()
+        look = self._seen()
+        commit = self._own_commit(look, after=-1 if before is None else before.version)
         if commit is None:
             if before is None:
                 raise CommitUnknown(
@@ -339,7 +348,7 @@ class TableWriter:
                     hint="run it again: a batch that landed is found and not written twice",
                 )
             return _nothing(before)
-        self._settle(commit.version)
+        self._settle(commit.version, look)
         deleted = commit.metrics.get("numDeletedRows", replaced)
         return CommitInfo(
             committed=True,
@@ -350,24 +359,29 @@ class TableWriter:
             rows_unchanged=0,
         )
 
-    def _own_commit(self) -> CommitRecord | None:
+    def _own_commit(self, look: Look, *, after: int = -1) -> CommitRecord | None:
         """The commit that carries this batch's transaction and note; None when there is none."""
-        if self.log.transaction(self.location, self.stamp.txn.app_id) != self.stamp.txn.version:
+        if look.transaction(self.stamp.txn.app_id) != self.stamp.txn.version:
             return None
         wanted = parse_user_metadata(self.stamp.user_metadata)
-        records = self.log.history(self.location, limit=20)
+        records = look.history(20, after=after)
         ours = [record for record in records if record.user_metadata == wanted]
         return ours[-1] if ours else None  # an automatic compaction may carry the note as well
 
-    def _settle(self, version: int) -> None:
+    def _settle(self, version: int, look: Look) -> None:
         """Make the commit durable, then see that the table is what was asked for."""
         fsync_commit(self.location, version)
-        verify_layout(self.spark, self._set_up(self._table()), self.layout)
+        verify_layout(self.spark, self._set_up(look.info()), self.layout)
 
     def _table(self) -> TableInfo:
-        table = self.log.info(self.location)
-        assert table is not None
-        return table
+        return self._seen().info()
+
+    def _seen(self) -> Look:
+        """The table as it is now, where there surely is one."""
+        look = self.log.look(self.location)
+        if look is None:
+            raise not_found(self.location)
+        return look
 
 
 def grows(changes: tuple[SchemaChange, ...]) -> bool:
