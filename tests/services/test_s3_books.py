@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,12 @@ from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.engines.deltars.look import Look
 from deltaworks.engines.locations import remove_folder
+from deltaworks.engines.lock import lock_of, locked
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
 from tests.services.lakes import Lake
+from tests.services.paper_spark import PaperSpark
 from tests.services.proxy import Proxy, proxy_before
 from tests.services.s3_server import S3Server
 
@@ -248,3 +251,62 @@ def test_what_nobody_changed_is_looked_at_by_one_request(lake: Lake, proxy: Prox
     assert later is not None
     assert (later.info().rows, later.transaction("w"), len(later.history())) == (3, None, 2)
     assert len(proxy.asked()) == 2  # the listing, and the commit that is new
+
+
+def test_the_jvm_stands_in_the_lock_before_anything_is_committed(lake: Lake, proxy: Proxy) -> None:
+    stores = lake.open().config.stores
+    place = lock_of(lake.at("wh/t"))
+    with locked([place], wait_seconds=0, notify=lambda _: None, stores=stores) as locks:
+        proxy.slow_down(0.2)
+        locks.name_jvm(4711, 5.0)  # waits for nobody
+        locks.require()
+        signed = json.loads(Bucket(lake.at("wh"), stores).read(str(place))[0])  # type: ignore[index]
+        assert signed["jvm"] == [4711, 5.0]
+        proxy.slow_down(0)
+    assert lake.names("wh") == []
+
+
+def test_of_two_threads_the_later_keeps_the_lock_that_the_first_let_go(
+    lake: Lake, stores: Stores
+) -> None:
+    place = lock_of(lake.at("wh/t"))
+    for _ in range(5):
+        with locked([place], wait_seconds=0, notify=lambda _: None, stores=stores) as first:
+            first.require()
+        with locked([place], wait_seconds=0, notify=lambda _: None, stores=stores) as second:
+            second.require()
+            assert lake.names("wh") == [".t.lock"]
+
+
+MOST_REQUESTS = 26
+"""Of a run with one table that stands, its books and its locks; raise it only for a reason."""
+MOST_FIRST_REQUESTS = 32
+"""The same when the run makes its table."""
+
+
+def test_a_run_asks_little_of_the_store_however_many_there_were(
+    lake: Lake, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PaperSpark(lake).install(monkeypatch)
+    lake.write("in/a.csv", "id\n1\n")
+    for name in ("p", "q"):
+        lake.pipeline(
+            name,
+            "extract: {type: csv, path: in, schema: 'id long'}\n"
+            f"load: {{type: delta, table: {name}, mode: append}}\n",
+        )
+    project = lake.open()
+
+    def requests_of(name: str) -> int:
+        proxy.asked()
+        result = project.run(name, again=True)
+        assert result.status == "succeeded", result.error
+        return len(proxy.asked())
+
+    requests_of("p")
+    assert requests_of("q") <= MOST_FIRST_REQUESTS
+    counts = [requests_of("p") for _ in range(5)]
+    assert max(counts) <= MOST_REQUESTS
+    assert len(project.runs()) == 7
+    assert {run.status for run in project.runs()} == {"succeeded"}
+    assert DeltaTable(lake.at("wh/p"), storage_options=lake.options()).version() == 5

@@ -52,7 +52,11 @@ def locked(
                 leases.append(stack.enter_context(leased(place, stores, wait)))
             else:
                 files.append(stack.enter_context(_one(place, wait)))
-        yield LockSet(files, leases)
+        try:
+            yield LockSet(files, leases)
+        finally:
+            for lease in leases:
+                lease.end()
 
 
 class LockSet:

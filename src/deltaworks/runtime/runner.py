@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypedDict
@@ -191,10 +193,17 @@ class _Run:
             while_waiting=self.place.halt.obey,
             stores=config.stores,
         ) as locks:
-            self.records.started(self.run_name.run_id, self.name, self.run_name.now)
+            ledger = self._begin()
             self.recorded = True
             self.place.bus.tell(RunStarted(run_id=self.run_name.run_id, pipeline=self.name))
-            self._work(self._batches(locks))
+            self._work(self._batches(locks), ledger)
+
+    def _begin(self) -> Future[LedgerState]:
+        """Record that the run began; the ledger is read meanwhile, which changes nothing."""
+        with ThreadPoolExecutor(1) as aside:
+            ledger = aside.submit(copy_context().run, self.ledger.state)
+            self.records.started(self.run_name.run_id, self.name, self.run_name.now)
+        return ledger
 
     def _batches(self, locks: LockSet) -> Batches:
         return Batches(
@@ -207,13 +216,13 @@ class _Run:
             results=self.results,
         )
 
-    def _work(self, batches: Batches) -> None:
+    def _work(self, batches: Batches, ledger: Future[LedgerState]) -> None:
         if self.options.follow is not None and not is_incremental(self.plan):
             raise ConfigError(
                 "no source of this pipeline reads increments, so that there is nothing to follow",
                 hint="say `incremental: true` at the source, or run it without --follow",
             )
-        state = self.ledger.state()
+        state = ledger.result()
         now = self.place.clock.now()
         state = settle_restores(self.ledger, state, self.quarantine, now)
         state = settle_undos(self.plan, self.place.site, self.ledger, state, now)

@@ -90,7 +90,7 @@ def _verify(
             "it was made anew or replaced by hand",
             hint=_CHOICES,
         )
-    if sink.version is not None:
+    if sink.version is not None and now.version != sink.version:
         _refuse_restored(load, site, label, sink.version, ours)
 
 

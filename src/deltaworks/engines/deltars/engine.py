@@ -8,11 +8,11 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import not_found, translated
 from deltaworks.engines.deltars.log import check_log, commit_files
-from deltaworks.engines.deltars.look import Look, look_into_bucket
-from deltaworks.engines.deltars.object_log import object_log
+from deltaworks.engines.deltars.look import Look
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import TableNotFound, VersionNotFound
 from deltaworks.model.table_info import CommitRecord, TableInfo
+from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -26,9 +26,12 @@ class DeltaRsEngine:
 
     def look(self, location: str) -> Look | None:
         """The table as it is now, to be asked several things; None when no table is there."""
-        log = object_log(location, self.stores)
-        if log is not None:
-            return look_into_bucket(log, lambda version: self.open_or_none(location, version))
+        if is_url(location):
+            from deltaworks.engines.deltars.object_log import object_log
+            from deltaworks.engines.deltars.object_looks import look_into_bucket
+
+            if (log := object_log(location, self.stores)) is not None:
+                return look_into_bucket(log, lambda version: self.open_or_none(location, version))
         table = self.open_or_none(location)
         return None if table is None else Look.at(location, table)
 

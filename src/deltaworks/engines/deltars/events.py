@@ -21,8 +21,6 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.object_events import CHECKPOINT_EVERY, ObjectEvents
-from deltaworks.engines.deltars.object_log import object_log
 from deltaworks.engines.deltars.rows import text
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import CommitConflict, StorageError, TableNotFound
@@ -33,7 +31,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
+    from deltaworks.engines.deltars.object_events import ObjectEvents
+
 _MOST_FILES = 64
+_CHECKPOINT_EVERY = "20"
 _LEAST_FREE_BYTES = 256 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -50,6 +51,11 @@ class EventTable:
     @cached_property
     def _objects(self) -> ObjectEvents | None:
         """The table by way of its objects, where it has such a log."""
+        if not is_url(self.location):
+            return None
+        from deltaworks.engines.deltars.object_events import ObjectEvents
+        from deltaworks.engines.deltars.object_log import object_log
+
         log = object_log(self.location, self._engine.stores)
         if log is None:
             return None
@@ -157,7 +163,7 @@ class EventTable:
                 self.location,
                 schema=self.schema,
                 mode="error",
-                configuration={"delta.checkpointInterval": str(CHECKPOINT_EVERY)},
+                configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
                 storage_options=table_options(self._engine.stores, self.location) or None,
                 # Tried again, the later of two makers would put its table over the other's.
                 commit_properties=CommitProperties(max_commit_retries=0),

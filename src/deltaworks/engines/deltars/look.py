@@ -1,9 +1,4 @@
-"""One look at a table: what it is, and what was asked of it is not asked of the store again.
-
-On an object store a process keeps what it saw. One listing tells whether that still holds, and the
-commits that came since are read by themselves as long as they only add files; all else is left to
-delta-rs (`engines/deltars/object_log.py`).
-"""
+"""One look at a table: what it is, and what was asked of it is not asked of its log again."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.object_log import Commit, ObjectLog
 from deltaworks.errors import CommitConflict
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo
@@ -22,11 +16,10 @@ from deltaworks.model.table_info import CommitRecord, TableInfo
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+    from deltaworks.engines.deltars.object_log import Commit
+
 OpenAt = Callable[[int | None], "DeltaTable | None"]
 """Opens a table at a version, or as it is now; None when no table is there."""
-_MOST_KEPT = 16
-_KNOWN: dict[object, tuple[Look, str] | None] = {}
-"""Tables of object stores as this process saw them, each with the tag of its last commit."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -95,7 +88,7 @@ class Look:
             location=self.location,
             table_id=self.table_id,
             version=version,
-            opened=lambda: _the_same(self, open_at(version)),
+            opened=lambda: the_same(self, open_at(version)),
             _info=_with_files(replace(self.info(), version=version), adds),
             _txns=dict(self._txns),
             _records=dict(self._records),
@@ -111,47 +104,7 @@ class Look:
         self._records[commit.version] = record_of(entry)
 
 
-def look_into_bucket(log: ObjectLog, open_at: OpenAt) -> Look | None:
-    """A table of an object store as it is now; None when no table is there."""
-    key = (log.location, log.bucket.reached)
-    known = _KNOWN.get(key)
-    if known is None:
-        if key in _KNOWN and log.is_empty():
-            return None
-        return _kept(key, *_opened(log, open_at))
-    look, tag = known
-    commits = log.since(look.version, tag)
-    if commits is None:
-        return _kept(key, *_opened(log, open_at))
-    if not commits:
-        return look
-    later = look.after(commits, open_at)
-    if later is None:
-        return _kept(key, *_opened(log, open_at))
-    return _kept(key, later, commits[-1].tag)
-
-
-def _opened(log: ObjectLog, open_at: OpenAt) -> tuple[Look | None, str]:
-    table = open_at(None)
-    if table is None:
-        return None, ""
-    look = Look.at(log.location, table)
-    look.reopened = lambda: _the_same(look, open_at(look.version))
-    last = log.read(look.version)
-    if last is None or any(m["id"] != look.table_id for m in last.actions_of("metaData")):
-        return look, ""  # nothing that could be recognised later
-    look.learn(last)
-    return look, last.tag
-
-
-def _kept(key: object, look: Look | None, tag: str) -> Look | None:
-    if len(_KNOWN) >= _MOST_KEPT:
-        _KNOWN.clear()
-    _KNOWN[key] = None if look is None else (look, tag)
-    return look
-
-
-def _the_same(look: Look, table: DeltaTable | None) -> DeltaTable:
+def the_same(look: Look, table: DeltaTable | None) -> DeltaTable:
     """A table that was opened once more."""
     if table is None or str(table.metadata().id) != look.table_id:
         raise CommitConflict(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Ends = Mapping[str, tuple[str, str]]
 """The smallest and the greatest text of columns, where they are known."""
-CHECKPOINT_EVERY = 20
+_CHECKPOINT_EVERY = 20
 _RETRIES = 100
 _AT_ONCE = 16
 _MOST_KEPT = 1024
@@ -96,7 +96,7 @@ class ObjectEvents:
             self._seen = self._opened(self._open_or_create())
         assert self._seen is not None
         if self._folds is None:
-            self._folds = self._seen.version // CHECKPOINT_EVERY
+            self._folds = self._seen.version // _CHECKPOINT_EVERY
         return self._seen
 
     def rows(self, equals: Mapping[str, str]) -> pa.Table | None:
@@ -134,7 +134,7 @@ class ObjectEvents:
 
     def _fold_some_time(self) -> None:
         """Fold the log every so many commits; nobody waits for it but the end of the process."""
-        folds = self.seen().version // CHECKPOINT_EVERY
+        folds = self.seen().version // _CHECKPOINT_EVERY
         if folds > (self._folds or 0):
             threading.Thread(target=self._fold).start()
         self._folds = folds

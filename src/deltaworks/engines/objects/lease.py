@@ -48,47 +48,64 @@ class Lease:
         self._tag = tag
         self._token = token
         self._jvm: Jvm | None = None
-        self._ended = threading.Event()
+        self._signed: Jvm | None = None
+        """The JVM that others can read of."""
+        self._ended = False
+        self._wake = threading.Event()
         self._signing = threading.Lock()
         _OWN.add(token)
         self._beat = threading.Thread(target=self._renew_until_ended, daemon=True)
         self._beat.start()
 
     def name_jvm(self, pid: int, started: float) -> None:
-        """Write down the JVM that works under this lock."""
+        """Write down the JVM that works under this lock, while it already reads."""
         self._jvm = (pid, started)
-        self._renew()
+        self._wake.set()
 
     def require(self) -> None:
-        """Raise when somebody else has taken the lock over."""
+        """Raise when somebody else has taken the lock over; the JVM is written down by then."""
+        if self._signed != self._jvm:
+            self._renew(unless=self._jvm)
         if self.lost:
             raise GuardError(
                 f'the lock "{self._address}" was taken over: this run stood still for too long',
                 hint="nothing more was written; run it again",
             )
 
+    def end(self) -> None:
+        """Begin to let go; who lets go of several need not wait for each."""
+        self._ended = True
+        self._wake.set()
+
     def release(self) -> None:
         """Let go."""
-        self._ended.set()
+        self.end()
         self._beat.join()
-        _OWN.discard(self._token)
+
+    def _renew_until_ended(self) -> None:
+        while not self._ended:
+            self._wake.wait(_BEAT_SECONDS)
+            self._wake.clear()
+            if not self._ended:
+                with suppress(StorageError):  # it has some time to come back
+                    self._renew()
         if not self.lost:
             with suppress(StorageError):
                 self._bucket.delete([self._address])
+        _OWN.discard(self._token)  # not before: a thread of ours would take what is then removed
 
-    def _renew_until_ended(self) -> None:
-        while not self._ended.wait(_BEAT_SECONDS):
-            with suppress(StorageError):  # it has some time to come back
-                self._renew()
-
-    def _renew(self) -> None:
+    def _renew(self, *, unless: Jvm | None = None) -> None:
+        """Sign anew, unless the signature has the JVM that it is to have."""
         with self._signing:
-            text = owner_text(jvm=self._jvm, token=self._token, beat=time.time())
+            jvm = self._jvm
+            if unless is not None and self._signed == unless:
+                return
+            text = owner_text(jvm=jvm, token=self._token, beat=time.time())
             tag = self._bucket.replace(self._address, text.encode(), tag=self._tag)
             if tag is None:
                 self.lost = True
             else:
-                self._tag = tag
+                self._tag, self._signed = tag, jvm
 
 
 @contextmanager

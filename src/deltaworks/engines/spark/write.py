@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.expression import without_target
 from deltaworks.engines.clearance import claim, require_free
-from deltaworks.engines.commit_protocol import require_committer_of
+from deltaworks.engines.commit_protocol import require_committer, require_committer_of
 from deltaworks.engines.deltars.batches import Change
 from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.errors import not_found
 from deltaworks.engines.deltars.look import Look, parse_user_metadata
 from deltaworks.engines.files import fsync_commit
 from deltaworks.engines.spark.audit import unmarked, written_too
@@ -141,8 +140,8 @@ class TableWriter:
         self, frame: DataFrame, write: Upsert, *, facts: BatchFacts, table: TableInfo | None
     ) -> CommitInfo:
         """Merge rows by key into the table that was looked at; what changes nothing stays out."""
-        look = self.log.look(self.location)
-        self._admit(frame, look, table, may_repartition=False)
+        require_committer(self.location, "spark", self.log.stores)
+        self._admit(frame, table, may_repartition=False)
         if table is None:
             return self._first_upsert(frame, write, rows=facts.rows)
         write = written_too(frame, write)
@@ -226,12 +225,12 @@ class TableWriter:
                 ranges=merged_ranges(strategy, write, found.facts, table),
             )
             answer = self.spark.sql(statement).collect()
-        look = self._seen()
+        look = self.log.look(self.location)
         commit = self._own_commit(look, after=table.version)
-        if not answer or commit is None:
+        if not answer or commit is None or look is None:
             return CommitInfo(committed=False, version=table.version, note=NOTHING_TO_DO)
         merged, scope = answer[0], found.diff.scope
-        self._settle(commit.version, look)
+        self._settle(commit.version, look.info())
         return CommitInfo(
             committed=True,
             version=commit.version,
@@ -248,16 +247,14 @@ class TableWriter:
     def _standing(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
         """The table as it stands; what it is asked to become is looked at, not yet done."""
         look = self.log.look(self.location)
+        require_committer_of(look, "spark", self.log.stores)
         table = None if look is None else look.info()
-        self._admit(frame, look, table, may_repartition=may_repartition)
+        self._admit(frame, table, may_repartition=may_repartition)
         return table
 
-    def _admit(
-        self, frame: DataFrame, look: Look | None, table: TableInfo | None, *, may_repartition: bool
-    ) -> None:
-        """Raise when the table cannot be laid out as asked, or is not Spark's to commit to."""
+    def _admit(self, frame: DataFrame, table: TableInfo | None, *, may_repartition: bool) -> None:
+        """Raise when the table cannot be laid out as asked."""
         check_layout(frame, self.layout)
-        require_committer_of(look, "spark", self.log.stores)
         if table is not None:
             refuse_other_partitions(table, self.layout, may_change=may_repartition)
 
@@ -292,8 +289,7 @@ class TableWriter:
         try:
             return land()
         except EngineError:
-            look = self.log.look(self.location)
-            commit = None if look is None else self._own_commit(look)
+            commit = self._own_commit(self.log.look(self.location))
             if commit is None:
                 raise
             return Change(version=commit.version, counted=False)
@@ -309,7 +305,7 @@ class TableWriter:
                 rows_dropped=_ignored(change.ignored),
                 note=note,
             )
-        self._settle(change.version, self._seen())
+        self._settle(change.version, self._table())
         if not change.counted:
             return CommitInfo(committed=True, version=change.version)
         done = change.inserted + change.updated + change.deleted + change.ignored
@@ -339,16 +335,16 @@ class TableWriter:
             writer.save(self.location)
 
     def _landed(self, before: TableInfo | None, *, replaced: int | None = None) -> CommitInfo:
-        look = self._seen()
+        look = self.log.look(self.location)
         commit = self._own_commit(look, after=-1 if before is None else before.version)
-        if commit is None:
+        if commit is None or look is None:
             if before is None:
                 raise CommitUnknown(
                     f'"{self.location}" was written, but its commit cannot be found',
                     hint="run it again: a batch that landed is found and not written twice",
                 )
             return _nothing(before)
-        self._settle(commit.version, look)
+        self._settle(commit.version, look.info())
         deleted = commit.metrics.get("numDeletedRows", replaced)
         return CommitInfo(
             committed=True,
@@ -359,29 +355,25 @@ class TableWriter:
             rows_unchanged=0,
         )
 
-    def _own_commit(self, look: Look, *, after: int = -1) -> CommitRecord | None:
+    def _own_commit(self, look: Look | None, *, after: int = -1) -> CommitRecord | None:
         """The commit that carries this batch's transaction and note; None when there is none."""
-        if look.transaction(self.stamp.txn.app_id) != self.stamp.txn.version:
+        txn = self.stamp.txn
+        if look is None or look.transaction(txn.app_id) != txn.version:
             return None
         wanted = parse_user_metadata(self.stamp.user_metadata)
         records = look.history(20, after=after)
         ours = [record for record in records if record.user_metadata == wanted]
         return ours[-1] if ours else None  # an automatic compaction may carry the note as well
 
-    def _settle(self, version: int, look: Look) -> None:
+    def _settle(self, version: int, table: TableInfo) -> None:
         """Make the commit durable, then see that the table is what was asked for."""
         fsync_commit(self.location, version)
-        verify_layout(self.spark, self._set_up(look.info()), self.layout)
+        verify_layout(self.spark, self._set_up(table), self.layout)
 
     def _table(self) -> TableInfo:
-        return self._seen().info()
-
-    def _seen(self) -> Look:
-        """The table as it is now, where there surely is one."""
-        look = self.log.look(self.location)
-        if look is None:
-            raise not_found(self.location)
-        return look
+        table = self.log.info(self.location)
+        assert table is not None
+        return table
 
 
 def grows(changes: tuple[SchemaChange, ...]) -> bool:
