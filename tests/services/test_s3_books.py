@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,59 @@ def test_a_second_driver_with_one_transaction_fails(lake: Lake, stores: Stores) 
     two.append(event(4), txn=Txn("q", 1))
     forget()
     assert numbers(one) == numbers(book(lake, stores)) == [1, 2, 4]
+
+
+def test_a_second_driver_fails_also_in_a_book_that_was_not_there(
+    lake: Lake, stores: Stores
+) -> None:
+    one, two = book(lake, stores), book(lake, stores)
+    assert (one.read(), two.read()) == ([], [])
+    one.append(event(1), txn=Txn("p", 1))
+    with pytest.raises(CommitConflict):
+        two.append(event(2), txn=Txn("p", 1))
+    assert numbers(one) == [1]
+
+
+def test_who_joins_files_does_not_look_away_from_a_second_driver(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 2)
+    one, two = book(lake, stores), book(lake, stores)
+    for n in range(3):
+        one.append(event(n), txn=Txn("p", n))
+    assert numbers(two) == [0, 1, 2]
+    two.append(event(3), txn=Txn("p", 3))
+    one.compact()
+    with pytest.raises(CommitConflict):
+        one.append(event(4), txn=Txn("p", 3))
+    assert numbers(one) == [0, 1, 2, 3]
+
+
+def test_a_long_run_finds_its_place_behind_all_that_others_wrote(
+    lake: Lake, stores: Stores, proxy: Proxy
+) -> None:
+    mine = book(lake, lake.open().config.stores)
+    mine.append(event(0), txn=Txn("p", 1))
+    theirs = book(lake, stores)
+    for n in range(1, 121):
+        theirs.append(event(n), txn=Txn("q", n))
+    proxy.asked()
+    mine.append(event(121), txn=Txn("p", 2))
+    puts = [one for one in proxy.asked() if one.startswith("PUT") and one.endswith(".json")]
+    assert len(puts) == 2  # one that came too late, and one that did not
+    assert numbers(theirs) == [*range(122)]
+
+
+def test_what_was_seen_long_ago_is_looked_up_before_a_commit(lake: Lake, proxy: Proxy) -> None:
+    table = book(lake, lake.open().config.stores)
+    table.append(event(1))
+    objects = table._objects
+    assert objects is not None
+    objects._seen = replace(objects.seen(), proven=0.0)
+    proxy.asked()
+    table.append(event(2))
+    assert [one.split()[0] for one in proxy.asked()] == ["PUT", "GET", "PUT"]
+    assert numbers(table) == [1, 2]
 
 
 def test_delta_rs_and_our_own_commits_see_each_other(lake: Lake, stores: Stores) -> None:

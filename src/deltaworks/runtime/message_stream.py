@@ -32,7 +32,8 @@ class MessageBook:
     def open(place: Workplace, sink: EpochSink[Any]) -> MessageBook:
         """The book of the warehouse, at one writer's pages."""
         location = f"{place.config.warehouse}/{OWN_FOLDER}/message_streams"
-        return MessageBook(EventTable(location, event_schema(_COLUMNS)), sink.writer.name)
+        table = EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
+        return MessageBook(table, sink.writer.name)
 
     def plan(self, epoch: int, bounds: Bounds, at: Any) -> None:
         """Write down what an epoch reads; the table does not have it yet."""

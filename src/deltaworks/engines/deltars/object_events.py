@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -34,6 +34,8 @@ Ends = Mapping[str, tuple[str, str]]
 """The smallest and the greatest text of columns, where they are known."""
 _CHECKPOINT_EVERY = 20
 _RETRIES = 100
+_MOST_MEANWHILE = 10_000
+_TRUSTED_S = 600.0
 _AT_ONCE = 16
 _MOST_KEPT = 1024
 _KNOWN: dict[object, Book] = {}
@@ -50,6 +52,13 @@ class Book:
     version: int
     tag: str
     files: Mapping[str, Ends]
+    proven: float = field(default_factory=time.time)
+    """When the store last said so."""
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether the commit after this one, if there was any, cannot have been cleaned up yet."""
+        return 0 <= time.time() - self.proven <= _TRUSTED_S
 
     def after(self, commits: Sequence[Commit]) -> Book | None:
         """The table some commits later; None when they are not only about files."""
@@ -61,9 +70,8 @@ class Book:
                 files.pop(gone["path"], None)
             for added in commit.actions_of("add"):
                 files[added["path"]] = _text_ends(added)
-        if not commits:
-            return self
-        return replace(self, files=files, version=commits[-1].version, tag=commits[-1].tag)
+        now = replace(self, files=files, proven=time.time())
+        return replace(now, version=commits[-1].version, tag=commits[-1].tag) if commits else now
 
 
 class ObjectEvents:
@@ -83,27 +91,42 @@ class ObjectEvents:
         self._open_or_create = open_or_create
         self._open_or_none = open_or_none
         self._seen: Book | None = None
-        self._folds: int | None = None
+        self._was_missing = False
+        self._folds = 0
 
     def look(self) -> Book | None:
         """The table as it is now; None when there is none."""
-        self._seen = self._followed() or self._opened(self._open_or_none())
-        return self._seen
+        return self._followed() or self._opened(self._open_or_none())
 
     def seen(self) -> Book:
-        """The table as it was last looked at; it is made when there is none."""
-        if self._seen is None and self.look() is None:
-            self._seen = self._opened(self._open_or_create())
+        """The table as it was last read or added to; it is made when there is none."""
+        if self._seen is None:
+            found = None if self._was_missing else self.look()
+            self._see(self._made() if found is None else found)
         assert self._seen is not None
-        if self._folds is None:
-            self._folds = self._seen.version // _CHECKPOINT_EVERY
         return self._seen
+
+    def _see(self, book: Book | None) -> None:
+        if self._seen is None and book is not None:
+            self._folds = book.version // _CHECKPOINT_EVERY
+        self._seen, self._was_missing = book, book is None
+
+    def _made(self) -> Book | None:
+        """A new table; if somebody else made it, nothing of what they added was seen yet."""
+        table = self._open_or_create()
+        first = self._log.read(0) if self._was_missing else None
+        if first is None:
+            return self._opened(table)
+        with translated(self.location):
+            table_id = str(table.metadata().id)
+        return Book(table_id=table_id, version=0, tag=first.tag, files={})
 
     def rows(self, equals: Mapping[str, str]) -> pa.Table | None:
         """The rows of all files that may hold what is asked for; None when there are none."""
         import pyarrow as pa
 
         book = self.look()
+        self._see(book)
         names = (
             [name for name, known in book.files.items() if _may_hold(known, equals)] if book else []
         )
@@ -114,7 +137,7 @@ class ObjectEvents:
         book, added = self.seen(), self._put(rows, is_new=True)
         txns = [] if txn is None else [txn_action(txn)]
         actions = [commit_info("WRITE", {"mode": "Append"}, ""), *txns, added]
-        self._commit(book, actions, app_id=None if txn is None else txn.app_id)
+        self._see(self._commit(book, actions, app_id=None if txn is None else txn.app_id))
 
     def join(self, most_files: int) -> None:
         """Make one file of all when there are many, unless somebody else does; fold the log."""
@@ -175,32 +198,32 @@ class ObjectEvents:
         *,
         app_id: str | None = None,
         needs: frozenset[str] = frozenset(),
-    ) -> None:
-        """Make the next commit after what others add meanwhile."""
+    ) -> Book:
+        """Make the next commit after all that others made since; the table with it.
+
+        Ours may be among those: the answer to a put was lost, and it was tried once more.
+        """
+        mine, now = tuple(actions), book
         for _ in range(_RETRIES):
-            made = self._make(book.version + 1, actions)
-            later = book.after([made])
-            if later is None or (made.actions != tuple(actions) and _clash(made, app_id, needs)):
+            commits = self._next(now, mine)
+            later = None if commits is None else now.after(commits)
+            if commits is None or later is None:
                 break
-            book = later
-            if made.actions == tuple(actions):
-                self._seen = self._kept(book)
-                return
+            others = [commit for commit in commits if commit.actions != mine]
+            if any(_clash(commit, app_id, needs) for commit in others):
+                break
+            if len(others) < len(commits):
+                return self._kept(later)
+            now = later
         raise CommitConflict(f'another writer was faster in "{self.location}"')
 
-    def _make(self, version: int, actions: Sequence[Action]) -> Commit:
-        """The commit of a version: ours, or what somebody else has put there.
-
-        Ours may be there although the put says it was not: its answer was lost, and it was tried
-        once more.
-        """
-        tag = self._log.put(version, actions)
-        if tag is not None:
-            return Commit(version=version, tag=tag, actions=tuple(actions))
-        found = self._log.read(version)
-        if found is None:
-            raise damaged(self.location, f"commit {version} cannot be read")
-        return found
+    def _next(self, book: Book, actions: tuple[Action, ...]) -> Sequence[Commit] | None:
+        """The commit after a book: this one, or else all that others have made since."""
+        if book.is_recent:
+            tag = self._log.put(book.version + 1, actions)
+            if tag is not None:
+                return (Commit(version=book.version + 1, tag=tag, actions=actions),)
+        return self._log.since(book.version, book.tag, most=_MOST_MEANWHILE)
 
     def _put(self, rows: pa.Table, *, is_new: bool) -> Action:
         """A file for rows, and what the log is to say of it."""

@@ -60,10 +60,10 @@ class ObjectLog:
     location: str
     bucket: Bucket
 
-    def since(self, version: int, tag: str) -> list[Commit] | None:
+    def since(self, version: int, tag: str, *, most: int = _MOST_NEW) -> list[Commit] | None:
         """The commits after one that is known; None when it is not certain which these are."""
         tags = self._listed(version)
-        if not tag or tags.pop(version, "") != tag or len(tags) > _MOST_NEW:
+        if not tag or tags.pop(version, "") != tag or len(tags) > most:
             return None
         if sorted(tags) != list(range(version + 1, version + 1 + len(tags))):
             return None
