@@ -21,6 +21,7 @@ from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.engines.deltars.look import Look
 from deltaworks.engines.locations import remove_folder
 from deltaworks.engines.lock import lock_of, locked
+from deltaworks.engines.objects import lease
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
@@ -320,16 +321,24 @@ def test_the_jvm_stands_in_the_lock_before_anything_is_committed(lake: Lake, pro
     assert lake.names("wh") == []
 
 
-def test_of_two_threads_the_later_keeps_the_lock_that_the_first_let_go(
-    lake: Lake, stores: Stores
+def test_a_lock_is_ours_until_it_is_removed(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = lock_of(lake.at("wh/t"))
-    for _ in range(5):
-        with locked([place], wait_seconds=0, notify=lambda _: None, stores=stores) as first:
-            first.require()
-        with locked([place], wait_seconds=0, notify=lambda _: None, stores=stores) as second:
-            second.require()
-            assert lake.names("wh") == [".t.lock"]
+    """Or another thread of this process takes it for one that was left, and loses it."""
+    delete, held = Bucket.delete, []
+
+    def watched(bucket: Bucket, addresses: list[str]) -> None:
+        held.append(set(lease._OWN))
+        delete(bucket, addresses)
+
+    monkeypatch.setattr(Bucket, "delete", watched)
+    places = [lock_of(lake.at(f"wh/{name}")) for name in "ab"]
+    with locked(places, wait_seconds=0, notify=lambda _: None, stores=stores) as locks:
+        own = set(lease._OWN)
+        locks.require()
+        assert len(own) == len(lake.names("wh")) == 2
+    assert [len(tokens & own) >= 1 for tokens in held] == [True, True]
+    assert (lease._OWN & own, lake.names("wh")) == (set(), [])
 
 
 MOST_REQUESTS = 26
