@@ -71,7 +71,9 @@ def test_blocks_are_cut_where_there_are_enough() -> None:
 
 def test_a_small_table_is_one_part_and_a_large_one_keeps_all_cores_busy() -> None:
     assert parts_for(0, cores=2) == 1
-    assert parts_for(50_000_000, cores=2) == 6
+    assert parts_for(10_000_000, cores=2) == 1
+    assert parts_for(50_000_000, cores=2) == 2
+    assert parts_for(10**9, cores=2) == 3
     assert parts_for(10**12, cores=2) == 8
 
 

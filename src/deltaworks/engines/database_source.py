@@ -97,6 +97,12 @@ class DatabaseSource(DatabaseEnd, Source):
             last = since.position["until"] if since is not None and same else None
             return self._increment(talk, identity, _named(columns, self.watermark), last)
 
+    def holds_rows(self, site: Site, bounds: Bounds) -> bool:
+        if bounds.kind != UNBOUNDED or not self.table or self.where:
+            return False  # the server might have to search for one
+        with self.server.open(self.address(site), read_only=True) as talk:
+            return bool(talk.rows(f"SELECT 1 FROM {self._relation()} LIMIT 1"))
+
     def probe(self, site: Site) -> str:
         with self.server.open(self.address(site), read_only=True) as talk:
             columns = self._columns(talk)

@@ -13,7 +13,10 @@ from deltaworks.engines.databases.server import Server
 
 PART = "_deltaworks_part"
 """The column that the parts are told by; it is read by the server only."""
-_BYTES_OF_A_PART = 8_000_000
+_LEAST_BYTES = 8_000_000
+"""What a connection of its own pays for."""
+_MOST_BYTES = 256_000_000
+"""From here on there are more parts than cores, so that a slow one holds up less."""
 _PARTS_OF_A_CORE = 4
 
 
@@ -27,7 +30,8 @@ class Slices:
 
 def parts_for(size_bytes: int, *, cores: int) -> int:
     """How many parts pay for a table of a size."""
-    return max(1, min(size_bytes // _BYTES_OF_A_PART, cores * _PARTS_OF_A_CORE))
+    side_by_side = min(size_bytes // _LEAST_BYTES, cores)
+    return max(1, side_by_side, min(size_bytes // _MOST_BYTES, cores * _PARTS_OF_A_CORE))
 
 
 def block_slices(server: Server, blocks: int, parts: int) -> Slices:
