@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
+from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.streams.opening import NewTable, stream_into
 from deltaworks.streams.upkeep import UpkeepPlan
 
@@ -54,7 +54,7 @@ def test_readers_see_whole_epochs_only(spark: SparkSession, tmp_path: Path) -> N
         return [(row.writer, row.epoch) for row in frame.collect()]
 
     def by_delta_rs() -> Iterable[tuple[int, int]]:
-        rows = DeltaTable(place).to_pyarrow_table(columns=["writer", "epoch"]).to_pylist()
+        rows = DeltaRsEngine().open(place).to_pyarrow_table(columns=["writer", "epoch"]).to_pylist()
         return [(row["writer"], row["epoch"]) for row in rows]
 
     enough, written = threading.Event(), list[int]()

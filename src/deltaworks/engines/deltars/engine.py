@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import not_found, translated
-from deltaworks.engines.deltars.log import check_log, commit_files
+from deltaworks.engines.deltars.log import commit_files, open_table
 from deltaworks.engines.deltars.look import Look
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import TableNotFound, VersionNotFound
@@ -84,15 +84,10 @@ class DeltaRsEngine:
 
     def open(self, location: str, version: int | None = None) -> DeltaTable:
         """The table itself, its log looked at first."""
-        from deltalake import DeltaTable
-
-        check_log(location)
-        options = table_options(self.stores, location)
-        with translated(location):
-            try:
-                return DeltaTable(location, version=version, storage_options=options or None)
-            except OverflowError:
-                raise VersionNotFound(f'"{location}" has no version {version}') from None
+        try:
+            return open_table(location, version, table_options(self.stores, location))
+        except OverflowError:
+            raise VersionNotFound(f'"{location}" has no version {version}') from None
 
     def open_or_none(self, location: str, version: int | None = None) -> DeltaTable | None:
         """The table itself; None when no table is there."""

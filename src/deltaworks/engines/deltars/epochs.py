@@ -20,7 +20,7 @@ from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
 from deltaworks.engines.deltars.joining import Joining, files_schema, joinable, small_groups
-from deltaworks.engines.deltars.log import check_log, file_changes
+from deltaworks.engines.deltars.log import file_changes, open_table
 from deltaworks.engines.deltars.log_tail import (
     LogTail,
     add_action,
@@ -66,11 +66,7 @@ class TablePlace:
 
     def open(self, version: int | None = None) -> DeltaTable:
         """The table itself, its log looked at first."""
-        from deltalake import DeltaTable
-
-        check_log(self.location)
-        with translated(self.location):
-            return DeltaTable(self.location, version, storage_options=dict(self.storage_options))
+        return open_table(self.location, version, self.storage_options)
 
     def create(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,11 @@ from deltaworks.errors import (
 from deltaworks.model.table_ref import is_url
 
 _STORE = ("Generic S3 error", "Generic GCS error", "Generic MicrosoftAzure error", "privileges")
-_DAMAGE = ("Json error", "Malformed", "Expected ordered contiguous", "Invalid JSON", "LogSegment")
+_DAMAGE = (
+    *("Json error", "Malformed", "Expected ordered contiguous", "Invalid JSON", "LogSegment"),
+    "found gap",
+)
+_GAP = re.compile(r"found gap: .*?version: (\d+)")
 
 
 @contextmanager
@@ -55,12 +60,28 @@ def _classified(text: str, location: str) -> EngineError:
     if "oncurrent" in text or "already exists" in text:
         return CommitConflict(f'another writer was faster in "{location}"')
     if any(mark in text for mark in _DAMAGE):
-        return damaged(location, _broken_commit(location) or _first_line(text))
+        return _damage(text, location)
     if is_url(location) and any(mark in text for mark in _STORE):
         return unreachable(location, text)
     if "ermission denied" in text or "No space left" in text or "Read-only" in text:
         return StorageError(f'"{location}" cannot be written: {_first_line(text)}')
     return EngineError(f'"{location}": {_first_line(text)}')
+
+
+def _damage(text: str, location: str) -> EngineError:
+    """A log that cannot be read; a gap in it may be one of the listing alone."""
+    gap = _GAP.search(text)
+    if gap is None:
+        return damaged(location, _broken_commit(location) or _first_line(text))
+    version = int(gap[1]) + 1
+    if has_commit(location, version):  # it came while the folder was listed
+        return CommitConflict(f'another writer was faster in "{location}"')
+    return damaged(location, f"commit {version} is missing")
+
+
+def has_commit(location: str, version: int) -> bool:
+    """Whether a commit is on the disk."""
+    return Path(location, "_delta_log", f"{version:020d}.json").exists()
 
 
 def damaged(location: str, what: str) -> DamagedTable:

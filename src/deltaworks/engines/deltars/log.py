@@ -9,20 +9,27 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.checkpoints import check_checkpoint
-from deltaworks.engines.deltars.errors import damaged
+from deltaworks.engines.deltars.errors import damaged, has_commit, translated
 from deltaworks.engines.locations import read_text
 from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.errors import VersionNotFound
+from deltaworks.errors import CommitConflict, VersionNotFound
 from deltaworks.model.table_ref import is_url
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
+_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -84,11 +91,24 @@ def check_log(location: str) -> None:
     for file in live:
         if file.size_bytes == 0:
             raise damaged(location, f"commit {file.version} is an empty file")
-    expected = checkpoint + 1
-    for file in live:
-        if file.version != expected:
-            raise damaged(location, f"commit {expected} is missing")
-        expected += 1
+    names = {file.version for file in live}
+    for version in range(checkpoint + 1, max(names, default=checkpoint)):
+        if version not in names and not has_commit(location, version):
+            raise damaged(location, f"commit {version} is missing")
+
+
+def open_table(location: str, version: int | None, options: Mapping[str, str]) -> DeltaTable:
+    """The table itself, its log looked at first.
+
+    Who lists a folder that grows meanwhile may be shown a later commit and not the one before it.
+    """
+    from deltalake import DeltaTable
+
+    for _ in range(_TRIES):
+        check_log(location)
+        with suppress(CommitConflict), translated(location):
+            return DeltaTable(location, version, storage_options=dict(options) or None)
+    raise CommitConflict(f'"{location}" is written too quickly to be read')
 
 
 def file_changes(
