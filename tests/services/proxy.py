@@ -1,4 +1,4 @@
-"""A small proxy before the S3 server: it counts, slows answers down, loses one, or strikes.
+"""A small proxy before the S3 server: it counts, slows down, loses an answer, forbids, strikes.
 
 It is a process of its own, because some calls of delta-rs hold Python's lock while they wait for
 an answer, which a thread of the same process could not pass on.
@@ -20,6 +20,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 _REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/1\.1\r\n")
+_DELETE = re.compile(rb"(DELETE \S+|POST \S*\?delete\S*) HTTP/1\.1\r\n")
+_DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied.</Message></Error>"
+_FORBIDDEN = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_DENIED), _DENIED)
+)
 _GO_ON = b"HTTP/1.1 100"
 """Not an answer yet: the server asks for the rest of the request."""
 
@@ -42,6 +48,10 @@ class Proxy:
     def lose_answer(self, pattern: str) -> None:
         """Lose the answer to the first put at a path: it is done, and nobody hears of it."""
         self._tell(pattern=pattern, pid=0)
+
+    def forbid_deletes(self) -> None:
+        """Refuse to delete anything from now on, as a store does whose policy says so."""
+        self._tell(keeps=True)
 
     def asked(self) -> list[str]:
         """What was asked for since the last look, such as "PUT /lake/wh/a"."""
@@ -84,6 +94,7 @@ class _Passage:
         self._pattern: re.Pattern[str] | None = None
         self._pid = 0
         self._losing = False
+        self._keeps = False
         self._asked: list[str] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         _say(port=self._listening.getsockname()[1])
@@ -91,6 +102,7 @@ class _Passage:
 
     def obey(self, word: dict[str, Any]) -> None:
         self._delay = word.get("delay", self._delay)
+        self._keeps = word.get("keeps", self._keeps)
         if "pattern" in word:
             self._pattern, self._pid = re.compile(word["pattern"]), word["pid"]
         _say(heard=True)
@@ -110,6 +122,9 @@ class _Passage:
                 back = threading.Thread(target=self._answers, args=(server, client), daemon=True)
                 back.start()
                 while data := client.recv(1 << 16):
+                    if self._keeps and _DELETE.match(data):
+                        client.sendall(_FORBIDDEN)
+                        return
                     for verb, path in _REQUEST.findall(data):
                         self._asked.append(f"{verb.decode()} {path.decode()}")
                         if verb == b"PUT":

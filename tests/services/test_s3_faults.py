@@ -9,7 +9,7 @@ import pytest
 
 from tests.services.lakes import QUICK, Lake
 from tests.services.proxy import Proxy, proxy_before
-from tests.services.s3_server import S3Server, s3_server, server_program
+from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server, s3_server, server_program
 
 pytestmark = pytest.mark.spark
 
@@ -95,3 +95,52 @@ def test_a_commit_whose_answer_is_lost_is_found_and_not_made_twice(
         lake.put("in/b.csv", "id,name\n3,c\n")
         lake.run("p")
         assert len(lake.rows("t")) == 5  # both files again: this append is not incremental
+
+
+@pytest.mark.parametrize("kind", ["delta", "csv"])
+def test_who_may_not_delete_loses_and_doubles_nothing(
+    jvm: object,  # noqa: ARG001 - the JVM must be up
+    tmp_path: Path,
+    server: S3Server,
+    kind: str,
+) -> None:
+    """Locks stay where they are then, and so does what was staged; neither is in the way."""
+    with proxy_before(server.port) as proxy:
+        lake = lake_behind(proxy, tmp_path, server, f"keeps-{kind}")
+        job(lake, kind)
+        proxy.forbid_deletes()
+        told = lake.cli("run", "p")
+        assert "Traceback" not in told.stderr
+        if kind == "csv":
+            lake.run("read")
+        assert told.code == 0, told.stderr
+        assert lake.rows("t") == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+        again = lake.cli("run", "p")
+        assert again.code == 0, again.stderr
+        assert "--again" in again.stderr + again.stdout  # the same files, so it was skipped
+        assert lake.rows("t") == [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]
+
+
+def test_a_run_with_a_wrong_key_or_without_its_bucket_says_so_and_writes_nothing(
+    jvm: object,  # noqa: ARG001 - the JVM must be up
+    tmp_path: Path,
+    server: S3Server,
+) -> None:
+    with proxy_before(server.port) as proxy:
+        lake = lake_behind(proxy, tmp_path, server, "mortal-key")
+        job(lake, "delta")
+        key = {"access_key": ACCESS_KEY, "region": "us-east-1"}
+        lake.keep("lake", **key, secret_key="not-the-one-1")  # noqa: S106 - it opens nothing
+        told = lake.cli("run", "p")
+        assert (told.code, "Traceback" in told.stderr) == (4, False)
+        assert "not-the-one-1" not in told.stderr
+        lake.keep("lake", **key, secret_key=SECRET_KEY)
+        assert lake.names("wh") == []
+        storage = (lake.root / "deltaworks.yaml").read_text()
+        lake.write("deltaworks.yaml", storage.replace("mortal-key", "mortal-gone"))
+        lake.pipeline(
+            "p", JOB.format(source="s3://mortal-gone/in", kind="delta", target="table: t")
+        )
+        gone = lake.cli("run", "p")
+        assert (gone.code in (1, 4), "Traceback" in gone.stderr) == (True, False)
+        assert "mortal-gone" in gone.stderr
