@@ -274,10 +274,7 @@ def test_plan_tells_stages_rows_and_statement(shop: Workbench) -> None:
     assert known["sql"].startswith("MERGE INTO")
     rows = ("rows_to_insert", "rows_to_update", "rows_to_delete", "rows_unchanged")
     assert [known[name] for name in rows] == [1, 1, 0, 0]
-    assert (known["strategy"], known["advice"]) == (
-        "merge of the changed rows, shuffle, copy on write",
-        None,
-    )
+    assert (known["strategy"], known["advice"]) == ("merge by delta-rs", None)
     assert known["files"] == {"scanned": 1, "skipped": 0, "rewritten": 1}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -101,7 +102,8 @@ def test_a_merge_does_what_the_model_does(
             expected["updated" if key in model else "inserted"] += 1
             model[key] = new
     moved = expected["inserted"] + expected["updated"] + expected["deleted"]
-    assert done == Change(version=1 if moved else None, **expected)  # type: ignore[arg-type]
+    counted = replace(done, files=None)
+    assert counted == Change(version=1 if moved else None, **expected)  # type: ignore[arg-type]
     assert stands(place) == model
     assert BatchTable(place).landed(stamp(2)) == bool(moved)
 

@@ -49,10 +49,11 @@ class Halt:
 
     @contextmanager
     def hearing_ctrl_c(self) -> Iterator[None]:
-        """Remember Ctrl-C inside, besides raising it.
+        """Remember Ctrl-C inside and cancel what Spark does, besides raising it.
 
         An exception that comes up while Python cleans up, as it does at any moment, is swallowed,
-        and the run would go on to its end.
+        and the run would go on to its end. And PySpark, when it collects rows, waits for the end of
+        its job before it lets an exception through.
         """
         before = signal.getsignal(signal.SIGINT)
         here = threading.current_thread() is threading.main_thread()
@@ -61,7 +62,7 @@ class Halt:
             return
 
         def heard(number: int, frame: FrameType | None) -> None:
-            self._why = self._why or by_ctrl_c
+            self.ask(by_ctrl_c)
             before(number, frame)
 
         signal.signal(signal.SIGINT, heard)

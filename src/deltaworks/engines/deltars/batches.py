@@ -17,7 +17,7 @@ from deltaworks.engines.deltars.commit_options import commit_properties
 from deltaworks.engines.deltars.conditions import COMPARABLE, INTEGERS, named
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.events import refuse_full_disk
+from deltaworks.engines.deltars.events import refuse_unwritable_place
 from deltaworks.engines.deltars.look import parse_user_metadata
 from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.rows import text
@@ -224,7 +224,7 @@ def create_table(
 
     fields = [pa.field(field.name, field.type) for field in rows.schema]
     schema = pa.schema(fields)
-    refuse_full_disk(location)
+    refuse_unwritable_place(location)
     with translated(location):
         write_deltalake(
             location,

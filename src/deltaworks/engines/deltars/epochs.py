@@ -18,7 +18,7 @@ from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.commit_options import commit_properties, no_hooks
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.events import make_folder, refuse_full_disk
+from deltaworks.engines.deltars.events import make_folder, refuse_unwritable_place
 from deltaworks.engines.deltars.joining import Joining, files_schema, joinable, small_groups
 from deltaworks.engines.deltars.log import file_changes, open_table
 from deltaworks.engines.deltars.log_tail import (
@@ -420,7 +420,7 @@ class EpochTable:
     @contextmanager
     def _committing(self) -> Iterator[None]:
         self._before = self.version
-        refuse_full_disk(self.location)
+        refuse_unwritable_place(self.location)
         with translated(self.location):
             yield
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import io
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -106,7 +107,7 @@ class EventTable:
         if self._objects is not None:
             self._objects.append(data, txn)
             return
-        refuse_full_disk(self.location)
+        refuse_unwritable_place(self.location)
         self._write(data, txn)
 
     def _write(self, data: pa.Table, txn: Txn | None) -> None:
@@ -217,12 +218,18 @@ def _alone(location: str) -> Iterator[None]:
         yield
 
 
-def refuse_full_disk(location: str) -> None:
-    """delta-rs panics, on the user's screen, when a disk fills up under it."""
+def refuse_unwritable_place(location: str) -> None:
+    """delta-rs panics, on the user's screen, where a disk is full or a folder is not ours."""
     if not has_room(location, _LEAST_FREE_BYTES):
         raise StorageError(
             f'no space left on the disk of "{location}"', hint="free some space and run it again"
         )
+    for folder in () if is_url(location) else (Path(location), Path(location, "_delta_log")):
+        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            raise StorageError(
+                f'permission denied: "{folder}"',
+                hint="give this user the right to write there; nothing was committed",
+            )
 
 
 def has_room(location: str, size_bytes: int) -> bool:

@@ -25,6 +25,7 @@ from deltaworks.engines.deltars.batches import (
 from deltaworks.engines.deltars.conditions import Sides, portable
 from deltaworks.engines.deltars.events import has_room
 from deltaworks.engines.spark.audit import unmarked
+from deltaworks.engines.spark.connection import has_jvm
 from deltaworks.engines.spark.fit import frame_schema
 from deltaworks.engines.spark.layout import changed_properties
 from deltaworks.engines.spark.merge import (
@@ -141,8 +142,8 @@ class Hybrid:
         if is_url(self.location):
             self._leave("the table is on an object store")
             return False
-        if not is_local(self.spark):
-            self._leave("Spark runs on a cluster")
+        if not has_jvm(self.spark) or not is_local(self.spark):
+            self._leave("Spark runs elsewhere")
             return False
         return True
 
