@@ -66,6 +66,11 @@ def test_trouble_with_the_disk_is_a_storage_error(tmp_path: Path) -> None:
         raise OSError("disk on fire")
 
 
+def test_a_store_that_cannot_be_reached_is_told_as_such() -> None:
+    with pytest.raises(StorageError), translated("s3://lake/t"):
+        raise DeltaError("Generic S3 error: error sending request")
+
+
 GAP = "Expected contiguous commit files, but found gap: Path { version: 1, x: 1 } -> { version: 4 }"
 
 

@@ -1,0 +1,116 @@
+"""The end of a log on S3: what is not certain is left to delta-rs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from deltaworks.config.storage import Stores
+from deltaworks.engines.deltars import object_events
+from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.deltars.object_log import ObjectLog, object_log
+from deltaworks.engines.objects import bucket as client
+from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.errors import CommitConflict
+from deltaworks.model.commit import Txn
+from tests.services.lakes import Lake
+from tests.services.s3_server import S3Server
+
+SCHEMA = event_schema([("name", "text"), ("n", "number")])
+
+
+@pytest.fixture
+def lake(tmp_path: Path, s3: S3Server) -> Lake:
+    return Lake(tmp_path, s3)
+
+
+@pytest.fixture
+def stores(lake: Lake) -> Stores:
+    return lake.open().config.stores
+
+
+def book(lake: Lake, stores: Stores) -> EventTable:
+    return EventTable(lake.at("book"), SCHEMA, stores=stores)
+
+
+def event(n: int) -> dict[str, object]:
+    return {"name": "a", "n": n}
+
+
+def test_only_commits_that_surely_follow_are_told(lake: Lake, stores: Stores) -> None:
+    log = ObjectLog(lake.at("t"), Bucket(lake.at("t"), stores))
+    tags = [log.put(version, [{"commitInfo": {}}]) for version in (0, 1, 3)]
+    assert tags[0] is not None
+    assert log.since(0, tags[0]) is None  # 2 is missing
+    assert log.since(0, "another") is None
+    assert log.put(1, [{"commitInfo": {}}]) is None
+    assert log.read(99) is None
+    lake.put(f"t/_delta_log/{2:020d}.json", "{no json")
+    assert log.read(2) is None
+    assert log.since(0, tags[0]) is None  # 2 cannot be read
+
+
+def test_a_store_with_another_way_to_commit_is_left_to_delta_rs(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        client._client.cache_clear()
+        without.setitem(sys.modules, "obstore.store", None)
+        assert object_log(lake.at("t"), stores) is None
+    assert object_log("/tmp/t", stores) is None
+    lake.settle(f"endpoint: '{lake.server.endpoint}', path_style: true, log: {{store: dynamodb}}")
+    shared = lake.open().config.stores
+    assert object_log(lake.at("t"), shared) is None
+    assert not book(lake, shared).exists()
+
+
+def test_a_commit_that_does_more_than_add_files_is_a_conflict(lake: Lake, stores: Stores) -> None:
+    one = book(lake, stores)
+    assert not one.exists()
+    one.append(event(1), txn=Txn("p", 1))
+    assert one.exists()
+    table = DeltaTable(lake.at("book"), storage_options=lake.options())
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"})
+    with pytest.raises(CommitConflict):
+        one.append(event(2), txn=Txn("p", 2))
+    assert [row["n"] for row in one.read()] == [1]
+    one.append(event(2), txn=Txn("p", 2))
+    assert sorted(row["n"] for row in one.read()) == [1, 2]
+
+
+def test_files_that_another_has_joined_are_not_joined_again(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 2)
+    monkeypatch.setattr(object_events, "_MOST_KEPT", 2)  # what is kept is not needed for this
+    one, two = book(lake, stores), book(lake, stores)
+    for n in range(3):
+        one.append(event(n))
+    assert len(two.read()) == 3
+    two.compact()
+    version = DeltaTable(lake.at("book"), storage_options=lake.options()).version()
+    one.compact()
+    table = DeltaTable(lake.at("book"), storage_options=lake.options())
+    assert (table.version(), len(table.file_uris())) == (version, 1)
+    assert len(one.read()) == 3
+
+
+def test_a_table_whose_last_commit_is_only_in_a_checkpoint_is_looked_at_by_delta_rs(
+    lake: Lake, stores: Stores
+) -> None:
+    place, options = lake.at("t"), lake.options()
+    for n in range(2):
+        write_deltalake(place, pa.table({"n": [n]}), mode="append", storage_options=options)
+    DeltaTable(place, storage_options=options).create_checkpoint()
+    log = f"{lake.corner}/t/_delta_log"
+    for version in range(2):
+        lake.server.files().delete_file(f"{log}/{version:020d}.json")
+    for _ in range(2):
+        look = DeltaRsEngine(stores).look(place)
+        assert look is not None
+        assert (look.version, look.info().rows) == (1, 2)
