@@ -114,3 +114,18 @@ def test_a_table_whose_last_commit_is_only_in_a_checkpoint_is_looked_at_by_delta
         look = DeltaRsEngine(stores).look(place)
         assert look is not None
         assert (look.version, look.info().rows) == (1, 2)
+
+
+def test_of_two_who_make_a_book_at_once_the_later_writes_into_the_first(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = EventTable._create
+
+    def overtaken(self: EventTable) -> DeltaTable:
+        make(self)
+        raise CommitConflict("another writer was faster")
+
+    monkeypatch.setattr(EventTable, "_create", overtaken)
+    one = book(lake, stores)
+    one.append(event(1))
+    assert [row["n"] for row in one.read()] == [1]

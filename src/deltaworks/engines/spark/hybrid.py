@@ -143,7 +143,7 @@ class Hybrid:
             self._leave("the table is on an object store")
             return False
         if not has_jvm(self.spark) or not is_local(self.spark):
-            self._leave("Spark runs elsewhere")
+            self._leave("Spark runs on a cluster or behind a server")
             return False
         return True
 
