@@ -22,10 +22,10 @@ GOOD = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
 
 @pytest.fixture
 def lake(s3: S3Server, desk: Workbench) -> S3Server:
-    """The server with one bucket that has a key, known to the project as s3://lake."""
+    """The server with one bucket that has a key, known to the project as s3://reach."""
     files = s3.files()
-    files.create_dir("lake")
-    with files.open_output_stream("lake/in/orders.csv") as out:
+    files.create_dir("reach")
+    with files.open_output_stream("reach/in/orders.csv") as out:
         out.write(b"id\n1\n")
     settle(desk, s3.endpoint, **GOOD)
     return s3
@@ -35,7 +35,7 @@ def settle(desk: Workbench, endpoint: str, **record: str) -> None:
     desk.write(
         "deltaworks.yaml",
         f"project: {desk.root.name}\nwarehouse: w\ncredentials: {{backend: memory}}\nstorage:\n"
-        f"  s3://lake: {{credential: lake, endpoint: '{endpoint}', path_style: true,"
+        f"  s3://reach: {{credential: lake, endpoint: '{endpoint}', path_style: true,"
         " region: us-east-1}\n",
     )
     MemoryVault(desk.root.name).put("lake", parse_credential(record, name="lake"))
@@ -50,19 +50,19 @@ def tried(desk: Workbench, name: str) -> tuple[Answer, dict[str, Any]]:
 
 @pytest.mark.usefixtures("lake")
 def test_a_bucket_is_listed_by_its_location_and_by_its_credential(desk: Workbench) -> None:
-    for name in ("s3://lake", "s3a://lake/in", "lake"):
+    for name in ("s3://reach", "s3a://reach/in", "lake"):
         answered, result = tried(desk, name)
         assert answered.code == 0, answered.stdout
         assert (result["kind"], result["ok"], result["reason"]) == ("store", True, "")
         assert result["found"] == ('key "orders.csv"' if name.endswith("in") else 'key "in"')
         assert result["latency_ms"] > 0
-    said = desk.cli("sources", "test", "s3://lake")
-    assert said.stdout.startswith('ok  s3://lake  key "in", ')
+    said = desk.cli("sources", "test", "s3://reach")
+    assert said.stdout.startswith('ok  s3://reach  key "in", ')
 
 
 @pytest.mark.usefixtures("lake")
 def test_a_folder_without_keys_is_no_error(desk: Workbench) -> None:
-    _, result = tried(desk, "s3://lake/nothing/here")
+    _, result = tried(desk, "s3://reach/nothing/here")
     assert (result["ok"], result["found"]) == (True, "no keys yet")
 
 
@@ -90,7 +90,7 @@ def test_a_key_that_is_wrong_is_told_from_one_that_may_not(
 
 @pytest.mark.usefixtures("lake")
 def test_a_bucket_that_is_not_there_is_named(desk: Workbench) -> None:
-    text = (desk.root / "deltaworks.yaml").read_text().replace("s3://lake", "s3://gone")
+    text = (desk.root / "deltaworks.yaml").read_text().replace("s3://reach", "s3://gone")
     desk.write("deltaworks.yaml", text)
     answered, result = tried(desk, "s3://gone")
     assert (answered.code, result["reason"]) == (4, "missing_bucket")
@@ -110,6 +110,6 @@ def test_a_server_that_cannot_be_reached_is_told_with_the_step_that_failed(
 ) -> None:
     wrong = lake.endpoint.replace("http", "https") if endpoint == "https" else endpoint
     settle(desk, wrong, **GOOD)
-    answered, result = tried(desk, "s3://lake")
+    answered, result = tried(desk, "s3://reach")
     assert (answered.code, result["reason"]) == (4, reason)
     assert wrong in result["message"]
