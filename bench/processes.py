@@ -63,11 +63,12 @@ def measured(command: Sequence[str], *, log: Path) -> Usage:
 
 
 def _held_bytes(process: psutil.Process) -> int:
+    """What they hold together: a page that several share, as after a fork, is counted once."""
     total = 0
     with suppress(psutil.NoSuchProcess):
         for one in (process, *process.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                total += one.memory_info().rss
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                total += one.memory_full_info().pss
     return total
 
 

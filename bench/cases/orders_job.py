@@ -76,7 +76,7 @@ class OrdersJob:
         from deltalake import DeltaTable, QueryBuilder
 
         place = folder / "project" / "w" / "orders" if side == "ours" else folder / "plain"
-        query = "SELECT count(*), sum(order_id), sum(amount), max(updated_at) FROM t"
+        query = "SELECT count(*), sum(order_id), round(sum(amount), 2), max(updated_at) FROM t"
         table = DeltaTable(str(place))
         row = QueryBuilder().register("t", table).execute(query).read_all()
         return ", ".join(str(column[0]) for column in row.columns)

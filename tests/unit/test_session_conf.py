@@ -106,6 +106,17 @@ def test_the_driver_gets_a_share_of_the_memory(gibibytes: int, mebibytes: int) -
     assert driver_memory_mebibytes(gibibytes * GIBIBYTE) == mebibytes
 
 
+@pytest.mark.parametrize(
+    ("input_mebibytes", "mebibytes"), [(0, 1024), (64, 1024), (100, 1600), (1000, 4096)]
+)
+def test_a_command_that_reads_little_takes_little_memory(
+    input_mebibytes: int, mebibytes: int
+) -> None:
+    read = input_mebibytes * GIBIBYTE // 1024
+    assert driver_memory_mebibytes(64 * GIBIBYTE, read) == mebibytes
+    assert driver_memory_mebibytes(GIBIBYTE, read) == 768
+
+
 def test_the_machine_has_memory() -> None:
     assert machine_memory_bytes() > GIBIBYTE // 4
 
@@ -150,4 +161,9 @@ def test_a_failed_start_is_told_in_one_line(log: str, cause: str) -> None:
 def test_a_local_driver_collects_with_all_cores_unless_the_user_chose(
     said: list[str], options: list[str]
 ) -> None:
-    assert collector_options(said) == options
+    assert collector_options(said, short=False) == options
+
+
+def test_a_short_command_collects_with_one_thread() -> None:
+    assert collector_options([], short=True) == ["-XX:+UseSerialGC"]
+    assert collector_options(["-XX:+UseG1GC"], short=True) == []

@@ -35,6 +35,9 @@ class AcceptedValuesCheck(RowCheck):
     def columns_used(self) -> tuple[str, ...]:
         return (self.column,)
 
+    def row_wise(self) -> bool:
+        return True
+
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from deltaworks.engines.spark.columns import column
         from deltaworks.engines.spark.comparing import comparable

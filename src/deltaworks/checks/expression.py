@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.check import RowCheck
@@ -11,6 +12,9 @@ from deltaworks.contracts.plugin import Example
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_OTHER_ROWS = re.compile(r"\b(over|select)\b", re.IGNORECASE)
 
 
 class ExpressionCheck(RowCheck):
@@ -23,6 +27,9 @@ class ExpressionCheck(RowCheck):
 
     def rule_text(self) -> str:
         return self.name or self.rule
+
+    def row_wise(self) -> bool:
+        return _OTHER_ROWS.search(self.rule) is None
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from pyspark.sql import functions as F

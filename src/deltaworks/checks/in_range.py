@@ -59,6 +59,9 @@ class InRangeCheck(RowCheck):
     def columns_used(self) -> tuple[str, ...]:
         return (self.column,)
 
+    def row_wise(self) -> bool:
+        return True
+
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from pyspark.sql import functions as F
 

@@ -27,6 +27,9 @@ class NotNullCheck(RowCheck):
     def columns_used(self) -> tuple[str, ...]:
         return self.columns
 
+    def row_wise(self) -> bool:
+        return True
+
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from deltaworks.engines.spark.columns import column
 

@@ -63,6 +63,10 @@ class RowCheck(Check):
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         """True for rows that pass; false or NULL for rows that do not."""
 
+    def row_wise(self) -> bool:
+        """Whether a row is judged by its own values, whatever other rows there are."""
+        return False
+
     def looks_at_targets(self) -> bool:
         """Whether a row is judged together with those that stay in the tables it goes to.
 

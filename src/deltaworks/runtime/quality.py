@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.check import RowCheck, TableCheck
 from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.plugin import REJECTED
 from deltaworks.contracts.tolerance import NONE
 from deltaworks.engines.spark.columns import require_columns
-from deltaworks.engines.spark.rejects import refusal
+from deltaworks.engines.spark.rejects import accepted, is_marked, refusal, refused, unmarked
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.errors import QualityError
 from deltaworks.model.results import CheckResult
-from deltaworks.pipeline.stages import Verify
+from deltaworks.pipeline.stages import Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     """Each target of some rows, as it would be with them, as far as columns go."""
 
 _FATE = "__deltaworks_fate"
+_PASSED, _REFUSED = -1, -2
+"""Fates other than a check: no check takes the row out, or the step itself refused it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +37,24 @@ class Checked:
     """What is left after the checks of a step, and what they found."""
 
     step: StepFrame
+    taken: StepFrame
+    """The rows that were checked: those that the step itself did not refuse."""
     results: tuple[CheckResult, ...]
     rejects: tuple[Rejects, ...] = ()
     rows_dropped: int = 0
 
 
+def parts_too(step: StepFrame, stages: Sequence[Verify]) -> bool:
+    """Whether the pass that checks a step's rows can also part them from those it refused."""
+    of_rows = [stage.plugin for stage in stages if isinstance(stage.plugin, RowCheck)]
+    alone = [check for check in of_rows if not check.looks_at_targets()]
+    return is_marked(step.frame) and bool(alone) and all(check.row_wise() for check in alone)
+
+
 def check_step(
     ctx: RunContext,
     step: StepFrame,
+    stage: Stage,
     stages: Sequence[Verify],
     *,
     file: str,
@@ -49,19 +62,20 @@ def check_step(
     targets: Targets,
 ) -> Checked:
     """Run every check of one step: those of its rows, then those of what they let pass."""
-    of_rows = [stage for stage in stages if isinstance(stage.plugin, RowCheck)]
-    beside = [stage for stage in of_rows if _looks_at_targets(stage)]
-    alone = [stage for stage in of_rows if stage not in beside]
-    checked = Checked(step=step, results=())
+    of_rows = [check for check in stages if isinstance(check.plugin, RowCheck)]
+    beside = [check for check in of_rows if _looks_at_targets(check)]
+    alone = [check for check in of_rows if check not in beside]
+    checked = Checked(step=step, taken=step, results=())
     if alone:
         conditions = _conditions(ctx, step.frame, alone, file=file)
-        checked = _row_checks(step, alone, conditions, file=file, keeper=keeper)
+        checked = _row_checks(step, stage, alone, conditions, file=file, keeper=keeper)
     results = list(checked.results)
     if beside:
         _keep(checked.step, keeper)
         frame = checked.step.frame
         conditions = _conditions(ctx, frame, beside, file=file, targets=targets)
-        results += _row_checks(checked.step, beside, conditions, file=file, keeper=keeper).results
+        more = _row_checks(checked.step, stage, beside, conditions, file=file, keeper=keeper)
+        results += more.results
     results += _table_checks(ctx, checked.step, stages, file=file, keeper=keeper)
     return replace(checked, results=tuple(results))
 
@@ -135,54 +149,82 @@ def require_conditions(ctx: RunContext, frame: DataFrame, stage: Verify) -> None
 
 def _row_checks(
     step: StepFrame,
+    stage: Stage,
     stages: Sequence[Verify],
     conditions: Sequence[Column],
     *,
     file: str,
     keeper: Keeper,
 ) -> Checked:
-    """Look at all of the checks in one pass over the rows."""
+    """Look at all of the checks in one pass over the rows, and at what the step refused."""
     from pyspark.sql import functions as F
 
     names = [f"__deltaworks_check_{i}" for i in range(len(stages))]
-    columns = dict(zip(names, conditions, strict=True))
-    marked = step.frame.withColumns(columns).withColumn(_FATE, _fate(stages, names))
+    columns = dict(zip(names, _where_taken(step.frame, conditions), strict=True))
+    marked = step.frame.withColumns(columns).withColumn(_FATE, _fate(step.frame, stages, names))
     with step_boundary(stages[0], file):
         kept = keeper.keep(marked)
         figures = kept.agg(
             F.count(F.lit(1)),
-            F.count_if(F.col(_FATE) == -1),
+            F.count_if(F.col(_FATE) == _REFUSED),
+            F.count_if(F.col(_FATE) == _PASSED),
             *[F.count_if(~F.col(name)) for name in names],
             *[F.count_if(F.col(_FATE) == i) for i in range(len(stages))],
         ).collect()[0]
-    rows_in, passed = int(figures[0]), int(figures[1])
-    failures = [int(count) for count in figures[2 : 2 + len(stages)]]
-    fates = [int(count) for count in figures[2 + len(stages) :]]
-    balance("checks", rows_in, passed + sum(fates))
+    rows_in, rows_refused, passed = (int(count) for count in figures[:3])
+    failures = [int(count) for count in figures[3 : 3 + len(stages)]]
+    fates = [int(count) for count in figures[3 + len(stages) :]]
+    balance("checks", rows_in, rows_refused + passed + sum(fates))
     if step.known_rows is not None:
         balance("checks", step.known_rows, rows_in)
-    plain = step.frame.columns
+    plain = unmarked(step.frame).columns
+    taken, rejects = _taken(step, kept, stage, rows=rows_in, rows_refused=rows_refused)
     results = tuple(
-        _row_result(kept, plain, stage, name, failed_rows=count, rows=rows_in)
-        for stage, name, count in zip(stages, names, failures, strict=True)
+        _row_result(kept, plain, check, name, failed_rows=count, rows=rows_in - rows_refused)
+        for check, name, count in zip(stages, names, failures, strict=True)
     )
-    out = kept.filter(F.col(_FATE) == -1).select(*_plain(plain))
+    out = kept.filter(F.col(_FATE) == _PASSED).select(*_plain(plain))
     return Checked(
         step=StepFrame(frame=out, kept=True, known_rows=passed),
+        taken=taken,
         results=results,
-        rejects=_rejects(kept, plain, stages, fates),
+        rejects=(*rejects, *_rejects(kept, plain, stages, fates)),
         rows_dropped=_dropped(stages, fates),
     )
 
 
-def _fate(stages: Sequence[Verify], names: Sequence[str]) -> Column:
-    """Which check takes a row out: the first in the file that fails; -1 for none."""
+def _taken(
+    step: StepFrame, kept: DataFrame, stage: Stage, *, rows: int, rows_refused: int
+) -> tuple[StepFrame, tuple[Rejects, ...]]:
+    """The rows that a step did not refuse, and those it did."""
+    if not is_marked(step.frame):
+        return step, ()
+    step.known_rows = rows
+    taken = StepFrame(frame=accepted(kept), kept=True, known_rows=rows - rows_refused)
+    parted = Rejects(frame=refused(kept), stage=stage.name, kind=stage.kind, rows=rows_refused)
+    return taken, (parted,)
+
+
+def _where_taken(frame: DataFrame, conditions: Sequence[Column]) -> list[Column]:
+    """Conditions that hold for rows which the step refused itself, without looking at them."""
     from pyspark.sql import functions as F
 
-    fate = F.lit(-1)
+    if not is_marked(frame):
+        return list(conditions)
+    refused_row = F.col(REJECTED).isNotNull()
+    return [F.when(~refused_row, condition).otherwise(refused_row) for condition in conditions]
+
+
+def _fate(frame: DataFrame, stages: Sequence[Verify], names: Sequence[str]) -> Column:
+    """Which check takes a row out: the first in the file that fails."""
+    from pyspark.sql import functions as F
+
+    fate = F.lit(_PASSED)
     for i in reversed(range(len(stages))):
         if _on_fail(stages[i]) in ("quarantine", "drop"):
             fate = F.when(~F.col(names[i]), F.lit(i)).otherwise(fate)
+    if is_marked(frame):
+        fate = F.when(F.col(REJECTED).isNotNull(), F.lit(_REFUSED)).otherwise(fate)
     return fate
 
 

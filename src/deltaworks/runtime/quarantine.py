@@ -17,7 +17,7 @@ from deltaworks.engines.spark.write import TableWriter
 from deltaworks.model.batch import Replay
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.table_ref import quarantine_table
-from deltaworks.model.write import Layout, Overwrite, Stamp
+from deltaworks.model.write import Append, Layout, Overwrite, Stamp
 from deltaworks.runtime.frames import Rejects
 from deltaworks.runtime.ledger import BatchEntry
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SINK = "__quarantine"
 Quote = Callable[[str], str]
 """How an engine's SQL writes a text."""
+_FEW_ROWS = 1000
+"""So many fit into memory, whatever they hold."""
 _KEPT = ("rule", "reason", "row", "columns", "raw", "stage", "kind")
 
 
@@ -204,7 +206,7 @@ def write_quarantine(
     txn: Txn,
     user_metadata: str,
 ) -> CommitInfo | None:
-    """Replace this batch's slice; None when there is nothing to set aside and nothing to clear."""
+    """Put this batch's slice there; None when there is nothing to set aside and none to clear."""
     some = [part for part in rejects if part.rows]
     begun_before = entry.run_id != ctx.run_id  # only then can it have left a slice behind
     if not some and not (begun_before and quarantine.exists()):
@@ -217,7 +219,11 @@ def write_quarantine(
         layout=Layout(),
         stamp=stamp,
         stores=quarantine.stores,
+        writer="auto",
+        few=sum(part.rows for part in some) <= _FEW_ROWS,
     )
+    if not begun_before:
+        return writer.append(frame, Append(merge_schema=True, holds_rows=True))
     where = _covered(quarantine, entry)
     return writer.overwrite(frame, Overwrite(replace_where=where, merge_schema=True))
 

@@ -18,7 +18,7 @@ from deltaworks.model.results import CheckResult, StepResult
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance, split
-from deltaworks.runtime.quality import check_step, require_conditions
+from deltaworks.runtime.quality import check_step, parts_too, require_conditions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -166,14 +166,17 @@ class Walker:
             step = do(stage)
             resolved(step.frame)
         self._look_ahead(stage, step)
-        with step_boundary(stage, self.file):
-            step, refused = split(step, stage, self.keeper)
-        if refused is not None:
-            self.found.rejects.append(refused)
+        checks = self._checks(stage)
+        if not parts_too(step, checks):
+            with step_boundary(stage, self.file):
+                step, refused = split(step, stage, self.keeper)
+            if refused is not None:
+                self.found.rejects.append(refused)
         self.found.frames[stage.name] = step
         took = self.clock.monotonic() - start
         self.found.passed.append(Passed(stage=stage, step=step, duration_s=took))
-        self._check(stage)
+        if checks:
+            self._check(stage, checks)
 
     def _extract(self, stage: Extract) -> StepFrame:
         bounds = self.bounds[stage.name]
@@ -241,26 +244,28 @@ class Walker:
             self.read[stage.name] = stage.plugin.read(self.ctx, self.bounds[stage.name])
         return self.read[stage.name]
 
-    def _check(self, stage: Stage) -> None:
-        """Check a step's rows; what passes takes their place."""
-        checks = [
+    def _checks(self, stage: Stage) -> list[Verify]:
+        return [
             check
             for check in self.plan.stages
             if isinstance(check, Verify) and check.inputs[0] == stage.name
         ]
-        if not checks:
-            return
+
+    def _check(self, stage: Stage, checks: Sequence[Verify]) -> None:
+        """Check a step's rows; what passes takes their place."""
         self.on_stage(checks[0])
         start = self.clock.monotonic()
         checked = check_step(
             self.ctx,
             self.found.frames[stage.name],
+            stage,
             checks,
             file=self.file,
             keeper=self.keeper,
             targets=lambda frame, columns: self._targets(stage, frame, columns),
         )
         self.found.frames[stage.name] = checked.step
+        self.found.passed[-1] = replace(self.found.passed[-1], step=checked.taken)
         self.found.rejects.extend(checked.rejects)
         self.found.checks.extend(checked.results)
         self.found.rows_dropped_by_checks += checked.rows_dropped

@@ -83,10 +83,16 @@ class CsvSource(RecordSource):
 
     def found_columns(self, files: FileRows) -> StructType:
         """The header's names; text unless types are to be found out."""
+        from deltaworks.engines.spark.columns import text_columns
+
         if self.infer_schema:
             return files.own_columns(inferSchema="true")
         stamps = files.bounds.files
         first = next((stamp for stamp in stamps if stamp.size_bytes), stamps[0])
+        if self.header and not self.multiline and not self.options:
+            names = self.text_files(files.stores).plain_header(first.path)
+            if names is not None:
+                return text_columns(names)
         return replace(files, bounds=replace(files.bounds, files=(first,))).own_columns()
 
     def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:

@@ -49,6 +49,13 @@ def declared_columns(text: str) -> StructType:
     )
 
 
+def text_columns(names: Iterable[str]) -> StructType:
+    """Columns of text."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    return StructType([StructField(name, StringType()) for name in names])
+
+
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a named column lies: the fields down to it, and its type."""

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from deltaworks.errors import ConfigError
 
 COMPILER_VARIABLE = "DELTAWORKS_COMPILER"
-SHORT_INPUT_BYTES = 16 * 1024 * 1024
+SHORT_INPUT_BYTES = 32 * 1024 * 1024
 """Up to here a command ends before thorough compiling would pay."""
 # The plain compiler comes with a small cache for code, which many pipelines would fill.
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
@@ -44,6 +44,11 @@ def wanted_compiler(environ: Mapping[str, str], project: Compiler) -> Compiler:
     return project
 
 
+def is_short(input_bytes: int | None) -> bool:
+    """Whether a command that reads so much is soon done; None where more may come, or unknown."""
+    return input_bytes is not None and input_bytes <= SHORT_INPUT_BYTES
+
+
 def choose_compiler(
     wanted: Compiler, *, input_bytes: int | None, said: Iterable[str]
 ) -> CompilerChoice:
@@ -56,6 +61,6 @@ def choose_compiler(
         return CompilerChoice((), "Java compiles fully, as asked")
     if input_bytes is None:
         return CompilerChoice((), "Java compiles fully: how much there is to do is not known")
-    if input_bytes > SHORT_INPUT_BYTES:
+    if not is_short(input_bytes):
         return CompilerChoice((), f"Java compiles fully for {input_bytes:,} bytes of input")
     return CompilerChoice(_QUICK, f"Java compiles quickly for {input_bytes:,} bytes of input")

@@ -71,7 +71,8 @@ def build_conf(
     """The whole configuration: ours, then the user's, then what we cannot do without."""
     conf = _defaults(settings, scratch)
     if settings.local:
-        conf |= _local_defaults(memory_bytes, cores)
+        memory = driver_memory_mebibytes(memory_bytes, settings.input_bytes)
+        conf |= _local_defaults(memory, cores)
     conf |= settings.conf
     conf |= _fixed(settings)
     conf[SCRATCH_KEY] = str(scratch)
@@ -162,9 +163,9 @@ def redaction_settings() -> dict[str, str]:
     }
 
 
-def _local_defaults(memory_bytes: int, cores: int) -> dict[str, str]:
+def _local_defaults(memory_mebibytes: int, cores: int) -> dict[str, str]:
     return {
-        "spark.driver.memory": f"{driver_memory_mebibytes(memory_bytes)}m",
+        "spark.driver.memory": f"{memory_mebibytes}m",
         # Nobody outside this machine has business with a local driver.
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,

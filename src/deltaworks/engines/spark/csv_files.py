@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ from deltaworks.model.batch import Bounds
 if TYPE_CHECKING:
     from pyspark.sql import Row
     from pyspark.sql.types import StructType
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,14 @@ class CsvFiles(TextFiles):
         if not self.quote:
             return next(csv.reader([line], delimiter=self.delimiter, quoting=csv.QUOTE_NONE))
         return next(csv.reader([line], delimiter=self.delimiter, quotechar=self.quote))
+
+    def plain_header(self, path: str) -> list[str] | None:
+        """The names in a file's first line, where Spark surely makes the same of them."""
+        _, line = next(self.lines(path), (0, ""))
+        names = line.split(self.delimiter)
+        are_plain = all(_PLAIN_NAME.fullmatch(name) and name != self.null_value for name in names)
+        differ = len({name.lower() for name in names}) == len(names)
+        return names if are_plain and differ else None
 
     def records(self, path: str) -> Iterator[tuple[int, str]]:
         first = 2 if self.header else 1

@@ -62,17 +62,20 @@ class Hybrid:
     location: str
     layout: Layout
     writer: Writer
+    few: bool = False
+    """Whether the rows are known to be few, and the table is one of our own."""
 
     def create(self, frame: DataFrame, stamp: Stamp) -> Change | None:
         """Make the table with its first rows, if asked: what Spark makes, every engine knows."""
-        if self.writer != "deltars" or not self._may_try():
+        if not (self.few or self.writer == "deltars") or not self._may_try():
             return None
         asked = self.layout.properties or self.layout.cluster_by
         problem = type_problem(frame_schema(unmarked(frame)), new=True)
         rows = self._rows(frame, "the table is to have properties" if asked else problem)
         if rows is None or not rows.num_rows:
             return None if rows is None else Change(version=None)
-        self._has_room(rows.nbytes)  # or it is refused: delta-rs was asked for by name
+        if not self._has_room(rows.nbytes):
+            return None
         partitions = self.layout.partition_by
         version = create_table(self.location, rows, stamp, partition_by=partitions)
         return Change(version=version, inserted=rows.num_rows)
@@ -155,7 +158,7 @@ class Hybrid:
 
     def _may_collect(self, frame: DataFrame, problem: str) -> bool:
         """Whether delta-rs is to write the batch."""
-        if not problem and self.writer == "auto":
+        if not problem and self.writer == "auto" and not self.few:
             size = bounded_bytes(frame)
             if size is None or size > MOST_BATCH_BYTES:
                 problem = "the batch may be large"

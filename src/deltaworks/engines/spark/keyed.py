@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from deltaworks.engines.spark import keys
 from deltaworks.engines.spark.columns import require_columns
 from deltaworks.engines.spark.history import versions
-from deltaworks.engines.spark.sizing import estimated_bytes, fitted
+from deltaworks.engines.spark.winners import winners
 from deltaworks.model.merge_facts import BatchFacts
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Scd2, Upsert
@@ -73,15 +73,6 @@ def _one_row_per_key(frame: DataFrame, table: TableInfo | None, write: Upsert) -
     if write.duplicates is None:
         yield Keyed(frame, keys.measured_keys(frame, write.keys, folders=folders), write)
         return
-    keep, by = write.duplicates.keep, write.duplicates.by
-    require_columns(frame, [by], where="duplicates.by")
-    with fitted(frame.sparkSession, estimated_bytes(frame)):
-        ranked = keys.keep_one(frame, write.keys, keep=keep, by=by).persist()
-    try:
-        facts = keys.measured_winners(ranked, write.keys, folders=folders)
-        if facts.rows_null_key:
-            keys.refuse_null_keys(frame, write.keys)
-        keys.refuse_ties(ranked, write.keys, by, ties=facts.keys_repeated)
-        yield Keyed(keys.without_marks(ranked), facts, write)
-    finally:
-        ranked.unpersist()
+    require_columns(frame, [write.duplicates.by], where="duplicates.by")
+    with winners(frame, write.keys, write.duplicates, folders=folders) as (rows, facts):
+        yield Keyed(rows, facts, write)

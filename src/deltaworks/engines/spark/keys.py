@@ -46,19 +46,9 @@ def measured_keys(
 
     `folders` are the columns that the table's folders are named by.
     """
-    from pyspark.sql import functions as F
-
-    with fitted(frame.sparkSession, estimated_bytes(frame)):
-        counted = frame.groupBy(*[column(frame, key) for key in keys]).agg(
-            F.count(F.lit(1)).alias(_ROWS)
-        )
-        repeated = F.count_if(F.col(_ROWS) > 1)
-        facts = _measured(counted, frame, keys, repeated=repeated, folders=folders)
-    if facts.rows_null_key:
-        refuse_null_keys(frame, keys)
+    facts = counted_keys(frame, keys, folders=folders)
     if facts.keys_repeated:
-        many = facts.keys_repeated
-        samples = sample_rows(counted.filter(F.col(_ROWS) > 1).drop(_ROWS))
+        many, samples = facts.keys_repeated, sample_rows(repeated_keys(frame, keys))
         raise BatchKeyError(
             f"{many:,} merge key{'' if many == 1 else 's'} {_named(keys)} "
             f"stand{'s' if many == 1 else ''} in the batch more than once: "
@@ -67,6 +57,34 @@ def measured_keys(
             context={"samples": samples},
         )
     return facts
+
+
+def counted_keys(
+    frame: DataFrame, keys: Sequence[str], *, folders: Collection[str] = ()
+) -> BatchFacts:
+    """What one pass over nothing but the keys finds; raises when one is NULL."""
+    from pyspark.sql import functions as F
+
+    with fitted(frame.sparkSession, estimated_bytes(frame)):
+        repeated = F.count_if(F.col(_ROWS) > 1)
+        facts = _measured(_counted(frame, keys), frame, keys, repeated=repeated, folders=folders)
+    if facts.rows_null_key:
+        refuse_null_keys(frame, keys)
+    return facts
+
+
+def repeated_keys(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The keys that stand in a batch more than once."""
+    from pyspark.sql import functions as F
+
+    return _counted(frame, keys).filter(F.col(_ROWS) > 1).drop(_ROWS)
+
+
+def _counted(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    rows = F.count(F.lit(1)).alias(_ROWS)
+    return frame.groupBy(*[column(frame, key) for key in keys]).agg(rows)
 
 
 def measured_winners(
@@ -154,7 +172,7 @@ def keep_one(
     order = by_column.desc_nulls_last() if keep == "newest" else by_column.asc_nulls_last()
     alike = Window.partitionBy(*key_columns)
     ranked = alike.orderBy(order, print_of_row)
-    equals = Window.partitionBy(*key_columns, by_column)
+    equals = alike.orderBy(order).rangeBetween(Window.currentRow, Window.currentRow)
     tie = F.min(print_of_row).over(equals) != F.max(print_of_row).over(equals)
     rows = F.count(F.lit(1)).over(alike)
     return (
@@ -162,6 +180,24 @@ def keep_one(
         .filter(F.col(_ORDER) == 1)
         .drop(_ORDER)
     )
+
+
+def parted(frame: DataFrame, few: DataFrame, keys: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    """The rows whose keys are not among a few, and those whose keys are."""
+    from functools import reduce
+
+    from pyspark.sql import functions as F
+
+    names = [f"__deltaworks_key_{i}" for i in range(len(keys))]
+    sought = F.broadcast(few.toDF(*names))
+    pairs = zip(keys, names, strict=True)
+    same = reduce(lambda a, b: a & b, [column(frame, key) == F.col(name) for key, name in pairs])
+    return frame.join(sought, same, "left_anti"), frame.join(sought, same, "left_semi")
+
+
+def count_ties(ranked: DataFrame) -> int:
+    """How many of the rows that `keep_one` kept are tied with others."""
+    return ranked.filter(_TIE).count()
 
 
 def fingerprint(frame: DataFrame) -> Column:

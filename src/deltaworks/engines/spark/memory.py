@@ -16,6 +16,9 @@ _COLLECTOR = re.compile(r"-XX:[+-]Use\w+GC\b")
 _MEBIBYTE = 1024 * 1024
 _DRIVER_SHARE = 0.4
 _DRIVER_MOST_MEBIBYTES = 4096
+_DRIVER_USUAL_MEBIBYTES = 1024
+_MEMORY_PER_INPUT = 16
+"""Packed files unfold in memory, and a step or two keeps its rows."""
 # Below this Spark refuses to start or spends its time collecting garbage.
 _DRIVER_LEAST_MEBIBYTES = 768
 
@@ -33,15 +36,25 @@ def machine_memory_bytes() -> int:
     return min(limits)
 
 
-def driver_memory_mebibytes(memory_bytes: int) -> int:
-    """Enough for a small pipeline, and never so much that the machine swaps."""
-    share = int(memory_bytes * _DRIVER_SHARE) // _MEBIBYTE
-    return max(_DRIVER_LEAST_MEBIBYTES, min(_DRIVER_MOST_MEBIBYTES, share))
+def driver_memory_mebibytes(memory_bytes: int, input_bytes: int | None = None) -> int:
+    """Enough for a pipeline, and never so much that the machine swaps.
+
+    Java takes what it may before it tidies up, so a command that is known to read little gets as
+    much as Spark itself would ask for.
+    """
+    most = min(_DRIVER_MOST_MEBIBYTES, int(memory_bytes * _DRIVER_SHARE) // _MEBIBYTE)
+    if input_bytes is not None:
+        wanted = input_bytes * _MEMORY_PER_INPUT // _MEBIBYTE
+        most = min(most, max(_DRIVER_USUAL_MEBIBYTES, wanted))
+    return max(_DRIVER_LEAST_MEBIBYTES, most)
 
 
-def collector_options(said: Iterable[str]) -> list[str]:
+def collector_options(said: Iterable[str], *, short: bool) -> list[str]:
     """The garbage collector for a local driver, unless the user's Java options name one.
 
-    Java's default collects beside the work, on cores that a laptop needs for the work itself.
+    Java's default collects beside the work, on cores that a laptop needs for the work itself. For
+    a short command one thread is enough, and holds less memory.
     """
-    return [] if any(map(_COLLECTOR.search, said)) else ["-XX:+UseParallelGC"]
+    if any(map(_COLLECTOR.search, said)):
+        return []
+    return ["-XX:+UseSerialGC"] if short else ["-XX:+UseParallelGC"]

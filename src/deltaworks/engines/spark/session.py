@@ -20,7 +20,7 @@ from deltaworks.config.storage import StoreAccess
 from deltaworks.engines.object_stores import hadoop_settings
 from deltaworks.engines.spark.archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.compatibility import installed_versions, require_versions
-from deltaworks.engines.spark.compiler import choose_compiler, wanted_compiler
+from deltaworks.engines.spark.compiler import choose_compiler, is_short, wanted_compiler
 from deltaworks.engines.spark.confs import (
     DELTA_EXTENSION,
     RUNTIME_CONF,
@@ -99,7 +99,7 @@ def start_session(
     java_options = trust_options(environ, cache=cache)
     if settings.local:
         said = _said_to_java(settings, environ)
-        java_options += collector_options(said)
+        java_options += collector_options(said, short=is_short(settings.input_bytes))
         java_options += _compiler_options(settings, environ, said)
         java_options += _archive_options(
             class_archive(java, jars=jars, spark_home=spark_home, cache=cache), environ

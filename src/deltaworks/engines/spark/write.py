@@ -79,13 +79,14 @@ class TableWriter:
         stamp: Stamp,
         stores: Stores = NO_STORES,
         writer: Writer = "spark",
+        few: bool = False,
     ) -> None:
         self.spark = spark
         self.location = location
         self.layout = layout
         self.stamp = stamp
         self.log = DeltaRsEngine(stores)
-        self.hybrid = Hybrid(spark=spark, location=location, layout=layout, writer=writer)
+        self.hybrid = Hybrid(spark=spark, location=location, layout=layout, writer=writer, few=few)
 
     def append(self, frame: DataFrame, write: Append) -> CommitInfo:
         """Add the rows."""
