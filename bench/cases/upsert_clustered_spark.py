@@ -14,7 +14,7 @@ class UpsertClusteredSpark(UpsertCase):
     name = "upsert_clustered_spark"
     bar = "plain / ours >= 1.15"
     most_ratio = 1 / 1.15
-    options: ClassVar[dict[str, Any]] = {}
+    options: ClassVar[dict[str, Any]] = {"writer": "spark"}
 
     def ids(self) -> Any:
         return clustered_ids(ROWS, BATCH)
