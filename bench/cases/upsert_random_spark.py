@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from bench.orders import random_ids
 from bench.upserts import BATCH, ROWS, UpsertCase
 
-
 _ALLOWED = {"delta.enableDeletionVectors": "true"}
 
 

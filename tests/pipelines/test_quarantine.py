@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deltaworks.runtime import quarantine
 from tests.workbench import Workbench
 
 CSV = 'extract: {type: csv, path: orders.csv, schema: "id int, amount string, at timestamp",'
@@ -191,3 +192,60 @@ def test_loading_everything_anew_forgets_what_was_set_aside_before(bench: Workbe
     bench.write("orders.csv", ROWS.replace("three", "3"))
     bench.run("orders", "--full-refresh")
     assert groups(bench) == [(2, "typed", "check", 1), (2, "typed", "transform", 1)]
+
+
+def test_rows_set_aside_are_the_same_whoever_commits_them(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> list[dict[str, Any]]:
+        apart = ("run_id", "batch", "quarantined_at")
+        rows = [
+            {name: value for name, value in row.items() if name not in apart}
+            for row in bench.rows("orders__quarantine")
+            if row["batch"] == len(engines())
+        ]
+        return sorted(rows, key=lambda row: str(row["row"]))
+
+    def engines() -> list[str]:
+        from deltalake import DeltaTable
+
+        history = DeltaTable(str(bench.table("orders__quarantine"))).history()
+        return [str(commit["engineInfo"]).split(":")[0] for commit in reversed(history)]
+
+    start(bench)
+    by_deltars = kept()
+    monkeypatch.setattr(quarantine, "_FEW_ROWS", 0)
+    write(bench, load=APPEND + "description: again\n")
+    bench.run("orders")
+    assert [name.startswith("delta-rs") for name in engines()] == [True, False]
+    assert kept() == by_deltars
+    monkeypatch.undo()
+    write(bench, load=APPEND + "description: once more\n")
+    bench.run("orders")
+    assert [name.startswith("delta-rs") for name in engines()] == [True, False, True]
+    assert kept() == by_deltars
+
+
+def test_rows_that_a_step_refused_are_no_business_of_its_checks(bench: Workbench) -> None:
+    bench.write("orders.csv", "id,amount\n1,1\n1,many\n2,-1\n3,many\n")
+    cast = CAST.replace("double", "int")
+    checks = (
+        "checks:\n"
+        "  - {type: expression, rule: 'amount > 0', on_fail: quarantine, max_failed: 60%}\n"
+        "  - {type: not_null, columns: [amount]}\n"
+    )
+    alone = "  - {type: unique, columns: [id]}\n"
+    for more in ("", alone):
+        bench.pipeline(
+            "orders",
+            "extract: {type: csv, path: orders.csv}\n"
+            f"{cast}{checks}{more}"
+            "load: {type: delta, table: orders, mode: overwrite}\n",
+        )
+        batch = bench.run("orders")["batches"][0]
+        found = [(check["rows_checked"], check["rows_failed"]) for check in batch["checks"]]
+        assert found[:2] == [(2, 1), (2, 0)]
+        assert found[2:] == [(2, 0)] * bool(more)
+        assert (batch["rows_read"], batch["rows_quarantined"]) == (4, 3)
+        steps = {step["name"]: step["rows"] for step in batch["steps"]}
+        assert steps["typed"] == 2

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOG = ROOT / "docs" / "proofs" / "kills.jsonl"
 TIMES = int(os.environ.get("DELTAWORKS_KILLS", "2"))
 WAIT_SECONDS = 600
+FASTER = "the commit was faster than the blow; the next night tries again"
 VICTIMS = ("python", "jvm", "both")
 PHASES = ("planned", "reading", "quarantined", "files_written", "committed", "finished")
 SOURCE = 'extract: {type: csv, path: "in/*.csv", schema: "id int, v string, ts int"INC}\n'
@@ -194,9 +195,7 @@ def phase_of(left: dict[str, Any], before: list[int], load: str) -> set[str]:
     if left["ledger"] == "done":
         return {"finished"}
     if left["version"] > 0 or (load == "two_sinks" and len(left["rows"]["u"]) > 2):
-        # between the files and the commit of delta-rs there is hardly a moment to strike in
-        both = load == "two_sinks" or load.endswith("_deltars")
-        return {"committed", "files_written"} if both else {"committed"}
+        return {"committed", "files_written"} if load == "two_sinks" else {"committed"}
     if left["files_without_commit"]:
         return {"files_written"}
     if left["set_aside"] != before:
@@ -213,7 +212,7 @@ def test_a_killed_batch_lands_once(
     part = {"root": str(bench.root), "phase": phase, "victim": victim, "table": "t"}
     code, said = victims.perform(part)
     if "struck" not in said and phase == "files_written":
-        pytest.skip("the commit was faster than the blow; the next night tries again")
+        pytest.skip(FASTER)
     assert "struck" in said
     assert code in ((0, 4) if victim == "jvm" else (-signal.SIGKILL,)), said
     left = traces(bench, load, code, files)
@@ -227,8 +226,10 @@ def test_a_killed_batch_lands_once(
     # delta-rs commits, it needs no JVM any more
     by_deltars = load.endswith("_deltars")
     tidied = victim == "jvm" and (code == 4 or phase != "files_written" or by_deltars)
-    landed = tidied or phase in phase_of(left, before, load)
-    assert landed, f"struck too late or too early: {left}"
+    struck = phase_of(left, before, load)
+    if by_deltars and phase == "files_written" and not tidied and struck == {"committed"}:
+        pytest.skip(FASTER)  # within a millisecond of its files; the rows were right above
+    assert tidied or phase in struck, f"struck too late or too early: {left}"
     record(load=load, phase=phase, victim=victim, n=n, left=left)
     shutil.rmtree(bench.root, ignore_errors=True)
 

@@ -51,14 +51,15 @@ def strike(victim: str, java: list[int]) -> None:
 def strike_between(folder: Path, victim: str) -> None:
     """Kill once a data file is there that was not, unless its commit is there as well.
 
-    It looks without a pause: delta-rs makes its commit within a millisecond of the file.
+    It looks without a pause, and at nothing else: delta-rs makes its commit within a millisecond
+    of the file.
     """
     log, files = folder / "_delta_log", _count(folder, ".parquet")
     commits, java = _count(log, ".json"), java_processes()
     while _count(folder, ".parquet") == files:
-        if _count(log, ".json") != commits:
-            return
-    strike(victim, java)
+        pass
+    if _count(log, ".json") == commits:
+        strike(victim, java)
 
 
 def _count(folder: Path, suffix: str) -> int:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import pytest
 
+from deltaworks.engines.spark import winners
 from deltaworks.errors import BatchKeyError, SpecError
 from tests.tables.loader import Loader
 from tests.workbench import Workbench
 
+MANY = 2**62
+WAYS = {"sorted": (MANY, 0), "asked first": (-1, MANY), "asked and sorted": (-1, 0)}
+"""The size up to which a batch is sorted at once, and how many repeated keys count as few."""
 NEWEST = {"duplicates": {"keep": "newest", "by": "ts"}}
 OLDEST = {"duplicates": {"keep": "oldest", "by": "ts"}}
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the ways in which the rows that win are found."""
+    small, few = request.param
+    monkeypatch.setattr(winners, "SMALL_BYTES", small)
+    monkeypatch.setattr(winners, "_FEW_KEYS", few)
 
 
 def test_upsert_refuses_null_keys_and_shows_them(loader: Loader) -> None:
@@ -21,6 +33,7 @@ def test_upsert_refuses_null_keys_and_shows_them(loader: Loader) -> None:
     assert not loader.path.exists()
 
 
+@pytest.mark.usefixtures("way")
 def test_null_keys_are_refused_even_when_duplicates_may_win(loader: Loader) -> None:
     with pytest.raises(BatchKeyError, match="1 row has NULL"):
         loader.upsert("(null, 1), (1, 1) AS t(id, ts)", **NEWEST)
@@ -36,6 +49,7 @@ def test_upsert_refuses_duplicate_keys_and_shows_them(loader: Loader) -> None:
     assert not loader.path.exists()
 
 
+@pytest.mark.usefixtures("way")
 def test_the_newest_or_the_oldest_row_wins(loader: Loader) -> None:
     rows = "(1, 'a', 1), (1, 'b', 3), (1, 'c', 2), (2, 'd', null), (2, 'e', 0) AS t(id, v, ts)"
     info = loader.upsert(rows, **NEWEST)
@@ -47,6 +61,31 @@ def test_the_newest_or_the_oldest_row_wins(loader: Loader) -> None:
     assert loader.rows() == [(1, "a", 1), (2, "e", 0)]
 
 
+@pytest.mark.usefixtures("way")
+def test_rows_without_repeated_keys_all_win(loader: Loader) -> None:
+    info = loader.upsert("(1, 'a', 1), (2, 'b', null) AS t(id, v, ts)", **NEWEST)
+    assert (info.rows_inserted, info.rows_dropped) == (2, {})
+    assert loader.rows() == [(1, "a", 1), (2, "b", None)]
+
+
+@pytest.mark.usefixtures("way")
+def test_keys_of_several_columns_win_together(loader: Loader) -> None:
+    rows = (
+        "(1, 'x', 'a', 1), (1, 'x', 'b', 2), (1, 'y', 'c', 1), (2, 'x', 'd', 1) AS t(ID, k, v, ts)"
+    )
+    info = loader.upsert(rows, merge_keys=["id", "K"], **NEWEST)
+    assert info.rows_dropped == {"duplicates": 1}
+    assert loader.rows() == [(1, "x", "b", 2), (1, "y", "c", 1), (2, "x", "d", 1)]
+
+
+def test_three_rows_tie_when_two_of_them_are_equal(loader: Loader) -> None:
+    rows = "(1, 'a', 5), (1, 'a', 5), (1, 'b', 5), (1, 'c', 4) AS t(id, v, ts)"
+    with pytest.raises(BatchKeyError, match='1 merge key "id" have different rows'):
+        loader.upsert(rows, **NEWEST)
+    assert loader.upsert(rows, **OLDEST).rows_dropped == {"duplicates": 3}
+
+
+@pytest.mark.usefixtures("way")
 def test_rows_equal_in_all_columns_collapse(loader: Loader) -> None:
     rows = (
         "SELECT 1 AS id, 5 AS ts, map('k', array(1, null)) AS m UNION ALL "
@@ -56,6 +95,7 @@ def test_rows_equal_in_all_columns_collapse(loader: Loader) -> None:
     assert (info.rows_inserted, info.rows_dropped) == (1, {"duplicates": 1})
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -1,4 +1,4 @@
-"""Whether a CSV source surely holds a row is told from its first lines, or left open."""
+"""What the first lines of a CSV file tell: whether there surely is a row, and its columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deltaworks.contracts.context import Site
+from deltaworks.engines.spark.csv_files import CsvFiles
 from deltaworks.sources.csv import CsvSource
 
 
@@ -32,3 +33,27 @@ def test_a_row_is_seen_only_where_there_is_one(
     site = Site(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
     source = CsvSource.model_validate({"path": "b.csv", **options})
     assert source.holds_rows(site, source.bounds(site, None)) is sure
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("id,v\n1,a\n", ["id", "v"]),
+        ("\ufeffid,v", ["id", "v"]),
+        ("ID,_x1\r\n", ["ID", "_x1"]),
+        ("", None),
+        ("\nid\n", None),
+        ("id,,v\n", None),
+        ("id,ID\n", None),
+        ('"id",v\n', None),
+        ("id, v\n", None),
+        ("id,NA\n", None),
+        ("id,größe\n", None),
+    ],
+)
+def test_only_a_plain_header_is_read_without_spark(
+    tmp_path: Path, text: str, names: list[str] | None
+) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8", newline="")
+    files = CsvFiles(delimiter=",", quote='"', encoding="UTF-8", header=True, null_value="NA")
+    assert files.plain_header(str(tmp_path / "a.csv")) == names

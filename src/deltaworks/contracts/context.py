@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +17,7 @@ from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import TableRef, absolute, named_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +70,10 @@ class RunContext:
     """Versions at which checks look into tables, by location; the latest where none is pinned."""
 
 
+def _as_it_is(frame: DataFrame) -> DataFrame:
+    return frame
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchWrite:
     """What a sink must put into the very commit that holds the rows of a batch."""
@@ -80,3 +84,5 @@ class BatchWrite:
     holds_rows: bool = False
     """Known to have rows, so that nobody needs to look."""
     replace: bool = False
+    keep: Callable[[DataFrame], DataFrame] = field(default=_as_it_is, repr=False, compare=False)
+    """Has rows evaluated once, for a sink that goes over them more often than it hoped."""

@@ -93,6 +93,10 @@ class Sink(Plugin):
         """Whether writing goes over the rows more than once, so that they must be kept."""
         return False
 
+    def may_read_once(self) -> bool:
+        """Whether one pass may do after all; where it does not, the sink keeps the rows itself."""
+        return not self.reads_twice()
+
     def adds_on_rerun(self) -> bool:
         """Whether landing the same rows as a new batch would add them again."""
         return False

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DUPLICATES = "duplicates"
+"""What rows are called that gave way to others of their key."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRange:

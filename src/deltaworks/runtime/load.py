@@ -10,6 +10,7 @@ from deltaworks.config.project import RetrySettings
 from deltaworks.contracts.context import BatchWrite, RunContext
 from deltaworks.contracts.sink import Sink
 from deltaworks.engines.spark.fit import frame_schema
+from deltaworks.engines.spark.hybrid import is_repeatable
 from deltaworks.errors import ConstraintViolated, EngineError, GuardError, InternalError
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.results import OutputResult
@@ -92,12 +93,19 @@ class Landing:
         """Rows that are read more than once are evaluated once."""
         readers: dict[str, int] = {}
         for load in self.plan.loads:
-            times = 2 if load.plugin.reads_twice() else 1
+            times = 1 if self._may_read_once(load, walked.frames[load.inputs[0]]) else 2
             readers[load.inputs[0]] = readers.get(load.inputs[0], 0) + times
         for name, times in readers.items():
             step = walked.frames[name]
             if times > 1 and not step.kept:
                 step.frame, step.kept = self.keeper.keep(step.frame), True
+
+    def _may_read_once(self, load: Load, step: StepFrame) -> bool:
+        """Whether rows need not be kept for a sink: it reads them once, or finds them again."""
+        if not load.plugin.reads_twice():
+            return True
+        bounded = all(bounds.bounded for bounds in self.entry.bounds.values())
+        return bounded and load.plugin.may_read_once() and is_repeatable(step.frame)
 
     def _quarantine(self, walked: Walked) -> None:
         app_id = self.entry.sinks[0].app_id.replace(
@@ -159,6 +167,7 @@ class Landing:
             user_metadata=self._metadata(load.name, schema, attempt=attempt),
             holds_rows=step.holds_rows or bool(step.known_rows),
             replace=self.entry.replaces,
+            keep=self.keeper.keep,
         )
         try:
             with step_boundary(load, self.plan.pipeline.origin.file):

@@ -211,6 +211,9 @@ class DeltaSink(NeedsCredential, Sink):
     def reads_twice(self) -> bool:
         return self.mode in _KEYED
 
+    def may_read_once(self) -> bool:
+        return self.mode == "upsert" and self.writer != "spark"
+
     def adds_on_rerun(self) -> bool:
         return self.mode == "append"
 
@@ -274,6 +277,8 @@ class DeltaSink(NeedsCredential, Sink):
         )
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
+        from deltaworks.engines.spark.landing import land_by_key, replace_by_key
+
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
         if state.txn_version == batch.txn.version:
@@ -284,7 +289,8 @@ class DeltaSink(NeedsCredential, Sink):
         writer = self._writer(ctx, stamp, self._layout())
         rows, asked = self._taken(frame)
         if isinstance(asked, Upsert | Scd2):
-            info = self._merge(ctx, writer, rows, asked, replacing=batch.replace)
+            land = replace_by_key if batch.replace else land_by_key
+            info = land(writer, rows, asked, now=ctx.now, keep=batch.keep)
             return self._without_old_changes(info, frame, rows)
         if batch.replace:
             asked = asked.of_everything()
@@ -353,30 +359,6 @@ class DeltaSink(NeedsCredential, Sink):
             f'table "{ref.label}" exists already, and the mode is "error"',
             hint="use mode append, overwrite or upsert, or another table",
         )
-
-    def _merge(
-        self,
-        ctx: RunContext,
-        writer: TableWriter,
-        frame: DataFrame,
-        asked: Upsert | Scd2,
-        *,
-        replacing: bool,
-    ) -> CommitInfo:
-        from deltaworks.engines.spark.keyed import keyed
-
-        table = None if replacing else writer.log.info(writer.location)
-        with keyed(ctx.spark, frame, table, asked, ctx.now) as batch:
-            if replacing:
-                info = writer.replace_all(batch.frame, batch.write, rows=batch.facts.rows)
-            else:
-                info = writer.upsert(batch.frame, batch.write, facts=batch.facts, table=table)
-            dropped = {"duplicates": batch.dropped} if batch.dropped else {}
-            return replace(
-                info,
-                rows_dropped={**info.rows_dropped, **dropped},
-                rows_unchanged=batch.rows_unchanged(info.rows_unchanged),
-            )
 
     def _taken(self, frame: DataFrame) -> tuple[DataFrame, Write]:
         """The rows of the table that a batch has, and what the mode asks to be done with them."""

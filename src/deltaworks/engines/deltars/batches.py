@@ -7,13 +7,14 @@ note, as Spark's does, so that a batch which landed is found whoever landed it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.arrow import arrow_table
-from deltaworks.engines.deltars.commit_options import commit_properties
+from deltaworks.engines.deltars.commit_options import ROWS_MARK, commit_properties
 from deltaworks.engines.deltars.conditions import COMPARABLE, INTEGERS, named
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.errors import translated
@@ -64,12 +65,21 @@ class KeyedChange:
     deletes: bool = False
     """Whether column GONE of the batch says which rows delete their match."""
 
+    @property
+    def settles(self) -> bool:
+        """Whether the same rows once more surely change nothing: what is new is inserted whole."""
+        return set(self.compared) <= set(self.inserted)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """What a commit did; no version when there was nothing to do."""
 
     version: int | None
+    rows: int = 0
+    """How many rows came, with one for each key where they were merged."""
+    duplicates: int = 0
+    """Rows that gave way to others of their key."""
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -157,17 +167,22 @@ class BatchTable:
     def add(self, rows: pa.Table, stamp: Stamp) -> Change:
         """Add the rows."""
         version = self._table.add(self._fitted(rows), (stamp.txn,), _note(stamp))
-        return Change(version=self._checkpointed(version), inserted=rows.num_rows)
+        count = rows.num_rows
+        return Change(version=self._checkpointed(version), rows=count, inserted=count)
 
     def merge(self, rows: pa.Table, change: KeyedChange, stamp: Stamp) -> Change:
         """Update, delete and insert by key; what changes nothing makes no commit."""
+        mark = _rows_mark(rows, change)
+        if change.settles and self._last_mark() == mark:
+            return self._nothing_again(rows, change)
         before = self.version
         version, counts = self._table.merge(
-            self._fitted(rows), self._plan(rows, change), (stamp.txn,), _note(stamp)
+            self._fitted(rows), self._plan(rows, change, mark), (stamp.txn,), _note(stamp)
         )
         gone = _true_ones(rows.column(GONE)) if change.deletes else 0
         return Change(
             version=None if version == before else self._checkpointed(version),
+            rows=rows.num_rows,
             inserted=counts["inserted"],
             updated=counts["updated"],
             deleted=counts["deleted"],
@@ -179,7 +194,22 @@ class BatchTable:
             ),
         )
 
-    def _plan(self, rows: pa.Table, change: KeyedChange) -> MergePlan:
+    def _last_mark(self) -> str:
+        """The rows that the last commit merged, if nobody came between its look and itself."""
+        last = self._table.table.history(1)[0]
+        is_next = last.get("readVersion") == self.version - 1 and last["version"] == self.version
+        return str(last.get(ROWS_MARK, "")) if is_next else ""
+
+    def _nothing_again(self, rows: pa.Table, change: KeyedChange) -> Change:
+        """What the very rows change that the last commit merged: nothing."""
+        return Change(
+            version=None,
+            rows=rows.num_rows,
+            ignored=_true_ones(rows.column(GONE)) if change.deletes else 0,
+            files=FilesUsed(scanned=0, skipped=len(self._table.table.file_uris()), rewritten=0),
+        )
+
+    def _plan(self, rows: pa.Table, change: KeyedChange, mark: str) -> MergePlan:
         types = {f["name"]: f["type"] for f in json.loads(self._table.schema().document)["fields"]}
         differs = " OR ".join(
             f"(target.{named(name)} IS DISTINCT FROM source.{named(name)})"
@@ -196,6 +226,7 @@ class BatchTable:
             delete=goes,
             inserts={named(name): f"source.{named(name)}" for name in change.inserted},
             always_commits=False,
+            rows_mark=mark,
             most_memory_bytes=_MOST_MEMORY_BYTES,
         )
 
@@ -239,6 +270,18 @@ def create_table(
 
 def _note(stamp: Stamp) -> Mapping[str, Any]:
     return parse_user_metadata(stamp.user_metadata)
+
+
+def _rows_mark(rows: pa.Table, change: KeyedChange) -> str:
+    """A word that only these rows and this merge of them have."""
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows.combine_chunks())
+    digest = hashlib.sha256(repr(change).encode())
+    digest.update(sink.getvalue())
+    return digest.hexdigest()
 
 
 def _true_ones(column: pa.ChunkedArray) -> int:

@@ -15,14 +15,21 @@ _COMMIT_RETRIES = 100
 """delta-rs tries again at once when another writer was faster; 15 times unless told otherwise."""
 
 
-def commit_properties(txns: Sequence[Txn], note: Mapping[str, Any]) -> CommitProperties:
+ROWS_MARK = "deltaworksRows"
+"""What a commit of a batch calls its rows and what was done with them."""
+
+
+def commit_properties(
+    txns: Sequence[Txn], note: Mapping[str, Any], *, rows_mark: str = ""
+) -> CommitProperties:
     """What a commit carries besides its files."""
     from deltalake import CommitProperties, Transaction
 
+    marked = {ROWS_MARK: rows_mark} if rows_mark else {}
     return CommitProperties(
         app_transactions=[Transaction(txn.app_id, txn.version) for txn in txns],
         max_commit_retries=_COMMIT_RETRIES,
-        custom_metadata={"userMetadata": json.dumps(dict(note))},
+        custom_metadata={"userMetadata": json.dumps(dict(note)), **marked},
     )
 
 

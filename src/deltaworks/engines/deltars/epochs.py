@@ -308,7 +308,7 @@ class EpochTable:
                 streamed_exec=False,
                 max_spill_size=plan.most_memory_bytes,
                 writer_properties=self._writing(),
-                commit_properties=commit_properties(txns, note),
+                commit_properties=commit_properties(txns, note, rows_mark=plan.rows_mark),
                 post_commithook_properties=no_hooks(),
             )
             if plan.delete:

@@ -19,5 +19,7 @@ class MergePlan:
     """The columns of a new row, where they are not those of an update."""
     always_commits: bool = True
     """Whether the transactions are kept even when no row changes."""
+    rows_mark: str = ""
+    """What the commit calls its rows."""
     most_memory_bytes: int | None = None
     """What it may hold before it goes on on disk; no limit when left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.expression import columns_of
@@ -24,6 +24,7 @@ from deltaworks.engines.deltars.batches import (
 )
 from deltaworks.engines.deltars.conditions import Sides, portable
 from deltaworks.engines.deltars.events import has_room
+from deltaworks.engines.deltars.one_per_key import one_per_key
 from deltaworks.engines.spark.audit import unmarked
 from deltaworks.engines.spark.connection import has_jvm
 from deltaworks.engines.spark.fit import frame_schema
@@ -105,15 +106,18 @@ class Hybrid:
         rows = self._rows(frame if problem else _flagged(frame, write), problem)
         if rows is None:
             return None
-        rows = _spelled(rows, table)
-        touched = target.touched_bytes(rows, change.keys)
-        if not self._touches_little(touched):
+        came = _spelled(rows, table)
+        rows = one_per_key(came, change.keys, write.duplicates)
+        if rows is None or not self._may_rewrite(target, rows, change):
             return None
         if target.landed(stamp):
-            return Change(version=None)
-        if not self._has_room(rows.nbytes + touched):
-            return None
-        return target.merge(rows, change, stamp)
+            return Change(version=None, rows=rows.num_rows)
+        done = target.merge(rows, change, stamp)
+        return replace(done, duplicates=came.num_rows - rows.num_rows)
+
+    def _may_rewrite(self, target: BatchTable, rows: pa.Table, change: KeyedChange) -> bool:
+        touched = target.touched_bytes(rows, change.keys)
+        return self._touches_little(touched) and self._has_room(rows.nbytes + touched)
 
     def takes(
         self, frame: DataFrame, table: TableInfo, write: Upsert, *, touched_bytes: int
@@ -187,6 +191,14 @@ class Hybrid:
                 hint="leave out `writer: deltars`; Spark can",
             )
         _LOG.debug("Spark commits to %s: %s", self.location, problem)
+
+
+def is_repeatable(frame: DataFrame) -> bool:
+    """Whether a frame surely gives the same rows however often it is asked."""
+    if not has_jvm(frame.sparkSession):
+        return False
+    plan = frame._jdf.queryExecution().analyzed()
+    return bool(plan.deterministic())
 
 
 def bounded_bytes(frame: DataFrame) -> int | None:

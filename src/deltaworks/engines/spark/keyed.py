@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark import keys
-from deltaworks.engines.spark.columns import require_columns
 from deltaworks.engines.spark.history import versions
 from deltaworks.engines.spark.winners import winners
-from deltaworks.model.merge_facts import BatchFacts
+from deltaworks.model.merge_facts import DUPLICATES, BatchFacts
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.write import Scd2, Upsert
 
@@ -34,6 +33,10 @@ class Keyed:
     def dropped(self) -> int:
         """Rows of the batch that gave way to others."""
         return self.facts.rows_dropped if self.rows_kept is None else 0
+
+    def named_dropped(self) -> dict[str, int]:
+        """The same by its name, if there are any."""
+        return {DUPLICATES: self.dropped} if self.dropped else {}
 
     def rows_unchanged(self, counted: int | None) -> int | None:
         """Rows of the batch that the table has already, when a merge counted so many."""
@@ -62,17 +65,10 @@ def keyed(
 @contextmanager
 def _one_row_per_key(frame: DataFrame, table: TableInfo | None, write: Upsert) -> Iterator[Keyed]:
     """The batch with one row per key, or the error that says which keys are wrong."""
-    named = {
-        "merge_keys": write.keys,
-        "update_columns": write.update_columns,
-        "insert_columns": write.insert_columns,
-    }
-    for option, columns in named.items():
-        require_columns(frame, columns, where=option, nested=False)
+    keys.require_named(frame, write)
     folders = () if table is None else [name.lower() for name in table.partition_columns]
     if write.duplicates is None:
         yield Keyed(frame, keys.measured_keys(frame, write.keys, folders=folders), write)
         return
-    require_columns(frame, [write.duplicates.by], where="duplicates.by")
     with winners(frame, write.keys, write.duplicates, folders=folders) as (rows, facts):
         yield Keyed(rows, facts, write)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from deltaworks.engines.spark.columns import column, exact_json, quoted
+from deltaworks.engines.spark.columns import column, exact_json, quoted, require_columns
 from deltaworks.engines.spark.comparing import column_type
 from deltaworks.engines.spark.key_ranges import found_range, has_range
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.engines.spark.sizing import estimated_bytes, fitted
 from deltaworks.errors import BatchKeyError
 from deltaworks.model.merge_facts import BatchFacts
+from deltaworks.model.write import Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,6 +21,19 @@ _ORDER = "__deltaworks_order"
 _TIE = "__deltaworks_tie"
 _ROWS = "__deltaworks_rows"
 _TIE_HINT = "choose a column for `duplicates.by` that tells them apart"
+
+
+def require_named(frame: DataFrame, write: Upsert) -> None:
+    """Raise when the batch lacks a column that the merge names."""
+    named = {
+        "merge_keys": write.keys,
+        "update_columns": write.update_columns,
+        "insert_columns": write.insert_columns,
+    }
+    for option, columns in named.items():
+        require_columns(frame, columns, where=option, nested=False)
+    if write.duplicates is not None:
+        require_columns(frame, [write.duplicates.by], where="duplicates.by")
 
 
 def refuse_null_keys(frame: DataFrame, keys: Sequence[str], *, what: str = "merge key") -> None:

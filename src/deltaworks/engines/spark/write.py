@@ -20,6 +20,7 @@ from deltaworks.engines.spark.diff import changed_rows, diffed, prunable, still_
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.hybrid import MERGES, Hybrid
+from deltaworks.engines.spark.keys import require_named
 from deltaworks.engines.spark.layout import (
     apply_layout,
     as_asked,
@@ -44,7 +45,13 @@ from deltaworks.engines.spark.strings import plain_strings
 from deltaworks.engines.spark.views import aside, is_empty, shared_view
 from deltaworks.errors import CommitConflict, CommitUnknown, ConstraintViolated, EngineError
 from deltaworks.model.commit import CommitInfo
-from deltaworks.model.merge_facts import BatchFacts, DiffFacts, FilesUsed, KeyRange
+from deltaworks.model.merge_facts import (
+    DUPLICATES,
+    BatchFacts,
+    DiffFacts,
+    FilesUsed,
+    KeyRange,
+)
 from deltaworks.model.schema import ADDED, WIDENED, SchemaChange
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert, Writer
@@ -142,23 +149,15 @@ class TableWriter:
     ) -> CommitInfo:
         """Merge rows by key into the table that was looked at; what changes nothing stays out."""
         require_committer(self.location, "spark", self.log.stores)
-        self._admit(frame, table, may_repartition=False)
         if table is None:
+            self._admit(frame, table, may_repartition=False)
             return self._first_upsert(frame, write, rows=facts.rows)
+        small = self.upsert_small(frame, write, table)
+        if small is not None:
+            return small
         write = written_too(frame, write)
         asked = as_asked(table, self.layout)
-        fitted, changes = fit(
-            frame,
-            asked,
-            merge_schema=write.merge_schema,
-            columns=written_columns(write, frame.columns),
-        )
-        if not grows(changes):
-            stands, wanted = table, write
-            small = self._by_deltars(lambda: self.hybrid.upsert(fitted, stands, wanted, self.stamp))
-            if small is not None:
-                merged = self._small(small, table, rows=facts.rows)
-                return replace(merged, strategy=MERGES, files=small.files)
+        fitted, changes = self._fitted(frame, write, table)
         stores = self.log.stores
         with diffed(self.spark, fitted, table, write, facts, stores=stores) as (classified, diff):
             self._refuse_moved(table)
@@ -171,6 +170,36 @@ class TableWriter:
             rows_unchanged=diff.unchanged,
             rows_dropped=_ignored(diff.ignored),
             strategy=strategy.text(),
+        )
+
+    def upsert_small(self, frame: DataFrame, write: Upsert, table: TableInfo) -> CommitInfo | None:
+        """The same by delta-rs, keys looked at in memory; None where Spark is to do it."""
+        require_named(frame, write)
+        self._admit(frame, table, may_repartition=False)
+        write = written_too(frame, write)
+        fitted, changes = self._fitted(frame, write, table)
+        if grows(changes):
+            return None
+        small = self._by_deltars(lambda: self.hybrid.upsert(fitted, table, write, self.stamp))
+        if small is None:
+            return None
+        merged = self._small(small, table, rows=small.rows)
+        dropped = {DUPLICATES: small.duplicates} if small.duplicates else {}
+        return replace(
+            merged,
+            rows_dropped={**merged.rows_dropped, **dropped},
+            strategy=MERGES,
+            files=small.files,
+        )
+
+    def _fitted(
+        self, frame: DataFrame, write: Upsert, table: TableInfo
+    ) -> tuple[DataFrame, tuple[SchemaChange, ...]]:
+        return fit(
+            frame,
+            as_asked(table, self.layout),
+            merge_schema=write.merge_schema,
+            columns=written_columns(write, frame.columns),
         )
 
     def _put(
