@@ -24,6 +24,7 @@ class ZOrder(Case):
     name = "z_order"
     bar = "ours: filtered read after / before <= 1/3"
     most_ratio = 1 / 3
+    warm_up = 3
 
     def prepare(self, folder: Path) -> None:
         make_table(folder / "base", ROWS)
@@ -58,7 +59,6 @@ def _look(spark: SparkSession, place: Path) -> float:
     """The second look of two, so that neither pays for reading the log."""
 
     def look() -> None:
-        rows = spark.read.format("delta").load(str(place)).filter("customer_id = 4711")
-        rows.selectExpr("sum(amount)", "max(note)").collect()
+        spark.read.format("delta").load(str(place)).filter("customer_id = 4711").collect()
 
     return [timed(look) for _ in range(2)][1]

@@ -215,12 +215,12 @@ def test_rows_set_aside_are_the_same_whoever_commits_them(
     start(bench)
     by_deltars = kept()
     monkeypatch.setattr(quarantine, "_FEW_ROWS", 0)
-    write(bench, load=APPEND + "description: again\n")
+    bench.write("orders.csv", ROWS + "5,1,2026-01-05 00:00:00\n")
     bench.run("orders")
     assert [name.startswith("delta-rs") for name in engines()] == [True, False]
     assert kept() == by_deltars
     monkeypatch.undo()
-    write(bench, load=APPEND + "description: once more\n")
+    bench.write("orders.csv", ROWS + "6,1,2026-01-06 00:00:00\n")
     bench.run("orders")
     assert [name.startswith("delta-rs") for name in engines()] == [True, False, True]
     assert kept() == by_deltars

@@ -16,7 +16,7 @@ NEWEST = {"duplicates": {"keep": "newest", "by": "ts"}}
 OLDEST = {"duplicates": {"keep": "oldest", "by": "ts"}}
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS)
+@pytest.fixture(params=list(WAYS.values()), ids=list(WAYS))
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the ways in which the rows that win are found."""
     small, few = request.param

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deltaworks.engines.deltars.batches import BatchTable
+from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.engines.spark import hybrid
 from deltaworks.errors import CommitConflict, UnsupportedOperation
 from deltaworks.model.merge_facts import FilesUsed
@@ -132,6 +133,54 @@ def test_what_changes_nothing_makes_no_commit(loader: Loader) -> None:
     ):
         assert (info.committed, info.version, "no commit" in info.note) == (False, 0, True)
     assert loader.version() == 0
+
+
+def test_the_rows_that_the_last_commit_merged_are_not_merged_again(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merges: list[int] = []
+    merge = EpochTable.merge
+
+    def counted(self: EpochTable, rows: Any, *rest: Any) -> Any:
+        merges.append(rows.num_rows)
+        return merge(self, rows, *rest)
+
+    monkeypatch.setattr(EpochTable, "merge", counted)
+    loader.upsert(ROWS)
+    loader.upsert(MORE, writer="auto")
+    again = loader.upsert(MORE, writer="auto")
+    assert (again.committed, again.rows_unchanged, merges) == (False, 2, [2])
+    assert again.files == FilesUsed(scanned=0, skipped=len(loader.files()), rewritten=0)
+    other = loader.upsert(MORE, writer="auto", update_condition="source.x > target.x")
+    assert (other.committed, merges) == (False, [2, 2])  # another merge of the same rows
+    loader.upsert("(2, 'z', 9D) AS t(id, name, x)", writer="spark")
+    assert loader.upsert(MORE, writer="auto").rows_updated == 1  # upon another version
+    assert merges == [2, 2, 2]
+
+
+def test_rows_that_may_differ_the_next_time_are_known(loader: Loader) -> None:
+    spark = loader.spark
+    assert hybrid.is_repeatable(spark.sql("SELECT id, current_date() AS day FROM range(3)"))
+    assert not hybrid.is_repeatable(spark.range(3).filter("rand() < 0.5"))
+    assert not hybrid.is_repeatable(spark.sql("SELECT uuid() AS id").select("id"))
+
+
+def test_rows_that_were_not_inserted_whole_are_merged_again(loader: Loader) -> None:
+    asked = {"writer": "auto", "insert_columns": ["id"]}
+    loader.upsert(ROWS)
+    assert loader.upsert(MORE, **asked).rows_inserted == 1
+    assert loader.upsert(MORE, **asked).rows_updated == 1
+    assert loader.upsert(MORE, **asked).committed is False
+    assert (3, "d", 3.0) in loader.rows()
+
+
+def test_rows_that_delete_find_nothing_the_second_time(loader: Loader) -> None:
+    asked = {"writer": "auto", "delete_condition": "source.name = 'c'"}
+    loader.upsert(ROWS)
+    first, again = (loader.upsert(MORE, **asked) for _ in range(2))
+    assert (first.rows_deleted, first.rows_inserted) == (1, 1)
+    assert (again.committed, again.rows_unchanged) == (False, 1)
+    assert again.rows_dropped == {"delete_condition without a match": 1}
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ class RunContext:
     """Versions at which checks look into tables, by location; the latest where none is pinned."""
 
 
-def _as_it_is(frame: DataFrame) -> DataFrame:
+def as_it_is(frame: DataFrame) -> DataFrame:
+    """The frame itself: its rows are kept already, or nobody minds that they are read again."""
     return frame
 
 
@@ -84,5 +85,5 @@ class BatchWrite:
     holds_rows: bool = False
     """Known to have rows, so that nobody needs to look."""
     replace: bool = False
-    keep: Callable[[DataFrame], DataFrame] = field(default=_as_it_is, repr=False, compare=False)
+    keep: Callable[[DataFrame], DataFrame] = field(default=as_it_is, repr=False, compare=False)
     """Has rows evaluated once, for a sink that goes over them more often than it hoped."""

@@ -95,7 +95,7 @@ class Sink(Plugin):
 
     def may_read_once(self) -> bool:
         """Whether one pass may do after all; where it does not, the sink keeps the rows itself."""
-        return not self.reads_twice()
+        return False
 
     def adds_on_rerun(self) -> bool:
         """Whether landing the same rows as a new batch would add them again."""

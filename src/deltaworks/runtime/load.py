@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltaworks.config.project import RetrySettings
-from deltaworks.contracts.context import BatchWrite, RunContext
+from deltaworks.contracts.context import BatchWrite, RunContext, as_it_is
 from deltaworks.contracts.sink import Sink
 from deltaworks.engines.spark.fit import frame_schema
 from deltaworks.engines.spark.hybrid import is_repeatable
@@ -167,7 +167,7 @@ class Landing:
             user_metadata=self._metadata(load.name, schema, attempt=attempt),
             holds_rows=step.holds_rows or bool(step.known_rows),
             replace=self.entry.replaces,
-            keep=self.keeper.keep,
+            keep=as_it_is if step.kept else self.keeper.keep,
         )
         try:
             with step_boundary(load, self.plan.pipeline.origin.file):

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.keyed import keyed
+from deltaworks.engines.spark.keys import require_named
 from deltaworks.engines.spark.write import TableWriter
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.table_info import TableInfo
@@ -26,6 +27,7 @@ def land_by_key(
     """Merge a batch into the table as it stands, or make it."""
     table = writer.log.info(writer.location)
     if table is not None and isinstance(asked, Upsert):
+        require_named(frame, asked)
         small = writer.upsert_small(frame, asked, table)
         if small is not None:
             return small

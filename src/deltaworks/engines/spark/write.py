@@ -20,7 +20,6 @@ from deltaworks.engines.spark.diff import changed_rows, diffed, prunable, still_
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.hybrid import MERGES, Hybrid
-from deltaworks.engines.spark.keys import require_named
 from deltaworks.engines.spark.layout import (
     apply_layout,
     as_asked,
@@ -174,7 +173,6 @@ class TableWriter:
 
     def upsert_small(self, frame: DataFrame, write: Upsert, table: TableInfo) -> CommitInfo | None:
         """The same by delta-rs, keys looked at in memory; None where Spark is to do it."""
-        require_named(frame, write)
         self._admit(frame, table, may_repartition=False)
         write = written_too(frame, write)
         fitted, changes = self._fitted(frame, write, table)
