@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deltaworks.engines.spark import hybrid
 from deltaworks.runtime import quarantine
 from tests.workbench import Workbench
 
@@ -215,6 +216,7 @@ def test_rows_set_aside_are_the_same_whoever_commits_them(
     start(bench)
     by_deltars = kept()
     monkeypatch.setattr(quarantine, "_FEW_ROWS", 0)
+    monkeypatch.setattr(hybrid, "MOST_BATCH_BYTES", 0)
     bench.write("orders.csv", ROWS + "5,1,2026-01-05 00:00:00\n")
     bench.run("orders")
     assert [name.startswith("delta-rs") for name in engines()] == [True, False]

@@ -103,7 +103,7 @@ def test_a_merge_does_what_the_model_does(
             model[key] = new
     moved = expected["inserted"] + expected["updated"] + expected["deleted"]
     counted = replace(done, files=None)
-    assert counted == Change(version=1 if moved else None, rows=len(second), **expected)
+    assert counted == Change(version=1 if moved else None, rows=len(second), **expected)  # type: ignore[arg-type]
     assert stands(place) == model
     assert BatchTable(place).landed(stamp(2)) == bool(moved)
 

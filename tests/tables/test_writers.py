@@ -151,7 +151,7 @@ def test_the_rows_that_the_last_commit_merged_are_not_merged_again(
     again = loader.upsert(MORE, writer="auto")
     assert (again.committed, again.rows_unchanged, merges) == (False, 2, [2])
     assert again.files == FilesUsed(scanned=0, skipped=len(loader.files()), rewritten=0)
-    other = loader.upsert(MORE, writer="auto", update_condition="source.x > target.x")
+    other = loader.upsert(MORE, writer="auto", update_condition="source.id >= target.id")
     assert (other.committed, merges) == (False, [2, 2])  # another merge of the same rows
     loader.upsert("(2, 'z', 9D) AS t(id, name, x)", writer="spark")
     assert loader.upsert(MORE, writer="auto").rows_updated == 1  # upon another version
