@@ -150,19 +150,18 @@ def main() -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="a share of the rows, to try it")
     given = parser.parse_args()
     os.environ[SCALE] = str(given.scale)
-    results = [
-        run_case(name, given.rounds, warm_up=given.warm_up) for name in given.cases or case_names()
-    ]
+    results: list[dict[str, Any]] = []
     document = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "scale": given.scale,
         "results": results,
     }
-    text = json.dumps(document, indent=2)
-    print(text)
-    if given.out is not None:
-        given.out.write_text(text + "\n", encoding="utf-8")
+    for name in given.cases or case_names():
+        results.append(run_case(name, given.rounds, warm_up=given.warm_up))
+        if given.out is not None:  # after each case: a run takes hours, and may be cut off
+            given.out.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(document, indent=2))
     return 0 if all(result["met"] for result in results) else 1
 
 

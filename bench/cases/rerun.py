@@ -22,6 +22,7 @@ class Rerun(UpsertCase):
     name = "rerun"
     bar = "ours: again / first <= 0.3, without a commit"
     most_ratio = 0.3
+    warm_up = 3
 
     def ids(self) -> Any:
         return random_ids(ROWS, BATCH)
