@@ -117,6 +117,14 @@ def test_plan_and_summary_say_that_delta_rs_merges_and_which_files(loader: Loade
     assert again.strategy == "no commit: nothing changes"
 
 
+def test_files_of_a_table_in_partitions_are_told_as_well(loader: Loader) -> None:
+    loader.load("SELECT id, 'a' AS name, id % 2 AS p FROM range(0, 100, 1, 4)", partition_by=["p"])
+    more = "SELECT id, 'b' AS name, id % 2 AS p FROM range(95, 105)"
+    planned = loader.plan(more, mode="upsert", merge_keys="id", writer="auto")
+    done = loader.upsert(more, writer="auto")
+    assert planned.files == done.files == FilesUsed(scanned=2, skipped=6, rewritten=2)
+
+
 def test_a_strategy_of_sparks_is_followed_by_spark(loader: Loader) -> None:
     loader.upsert(ROWS)
     with pytest.raises(UnsupportedOperation, match="`strategy: merge` is Spark's"):

@@ -142,6 +142,10 @@ class BatchTable:
 
     def touched_bytes(self, rows: pa.Table, keys: Sequence[str]) -> int:
         """Bytes of the files that may hold a key of the batch."""
+        return sum(self._touched(rows, keys))
+
+    def _touched(self, rows: pa.Table, keys: Sequence[str]) -> list[int]:
+        """The size of each file that may hold a key of the batch."""
         import pyarrow.compute as pc
 
         adds = arrow_table(self._table.table.get_add_actions(flatten=True))
@@ -157,7 +161,7 @@ class BatchTable:
             beyond = pc.fill_null(beyond, fill_value=False)
             apart = beyond if apart is None else pc.or_(apart, beyond)
         kept = size if apart is None else size.filter(pc.invert(apart))
-        return int(pc.sum(kept).as_py() or 0)
+        return [int(one) for one in kept.to_pylist()]
 
     def landed(self, stamp: Stamp) -> bool:
         """Whether the batch or a later one is in the table, as this very handle sees it."""
@@ -175,7 +179,8 @@ class BatchTable:
         mark = _rows_mark(rows, change)
         if change.settles and self._last_mark() == mark:
             return self._nothing_again(rows, change)
-        before = self.version
+        before, files = self.version, self._table.table.file_uris()
+        touched = len(self._touched(rows, change.keys))
         version, counts = self._table.merge(
             self._fitted(rows), self._plan(rows, change, mark), (stamp.txn,), _note(stamp)
         )
@@ -187,18 +192,16 @@ class BatchTable:
             updated=counts["updated"],
             deleted=counts["deleted"],
             ignored=max(0, gone - counts["deleted"]),
-            files=FilesUsed(
-                scanned=counts["files_scanned"],
-                skipped=counts["files_skipped_during_scan"],
-                rewritten=counts["files_removed"],
-            ),
+            files=_files_used(counts, len(files), touched),
         )
 
     def _last_mark(self) -> str:
         """The rows that the last commit merged, if nobody came between its look and itself."""
-        last = self._table.table.history(1)[0]
-        is_next = last.get("readVersion") == self.version - 1 and last["version"] == self.version
-        return str(last.get(ROWS_MARK, "")) if is_next else ""
+        for last in self._table.table.history(1):  # none where only a checkpoint is left
+            found = (last.get("version"), last.get("readVersion"))
+            if found == (self.version, self.version - 1):
+                return str(last.get(ROWS_MARK, ""))
+        return ""
 
     def _nothing_again(self, rows: pa.Table, change: KeyedChange) -> Change:
         """What the very rows change that the last commit merged: nothing."""
@@ -266,6 +269,14 @@ def create_table(
             commit_properties=commit_properties((stamp.txn,), _note(stamp)),
         )
     return 0
+
+
+def _files_used(counts: Mapping[str, int], files: int, touched: int) -> FilesUsed:
+    """What a merge did with the files; of a table in partitions delta-rs says that it read none."""
+    scanned = counts["files_scanned"] or touched
+    return FilesUsed(
+        scanned=scanned, skipped=max(0, files - scanned), rewritten=counts["files_removed"]
+    )
 
 
 def _note(stamp: Stamp) -> Mapping[str, Any]:

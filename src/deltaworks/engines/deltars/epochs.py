@@ -469,7 +469,7 @@ def _joiner(writer: str) -> str:
 
 
 _COUNTED = ("inserted", "updated", "deleted")
-_FILES = ("files_scanned", "files_skipped_during_scan", "files_removed")
+_FILES = ("files_scanned", "files_removed")
 
 
 def _restored_to(entry: Mapping[str, Any]) -> int | None:
