@@ -22,11 +22,12 @@ class BulkAppend(Case):
     name = "bulk_append"
     bar = "ours / plain <= 1.05"
     most_ratio = 1.05
+    rows = ROWS
 
     def prepare(self, folder: Path) -> None:
         import numpy as np
 
-        parts = np.array_split(np.arange(ROWS), 8)
+        parts = np.array_split(np.arange(self.rows), 8)
         for number, ids in enumerate(parts):
             make_batch(folder / "in" / f"{number}.parquet", ids, status="open")
 
