@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from deltaworks.engines.spark import hybrid
 from deltaworks.runtime import quarantine
@@ -195,6 +196,21 @@ def test_loading_everything_anew_forgets_what_was_set_aside_before(bench: Workbe
     assert groups(bench) == [(2, "typed", "check", 1), (2, "typed", "transform", 1)]
 
 
+def by_delta_rs(bench: Workbench) -> list[bool]:
+    """Of each commit of rows that were set aside, whether delta-rs made it."""
+    history = DeltaTable(str(bench.table("orders__quarantine"))).history()
+    return [commit["engineInfo"].startswith("delta-rs") for commit in reversed(history)]
+
+
+def test_rows_set_aside_are_sparks_on_a_disk_that_is_nearly_full(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hybrid, "has_room", lambda *_: False)
+    start(bench)
+    assert by_delta_rs(bench) == [False]
+    assert sum(rows for *_, rows in groups(bench)) == 3
+
+
 def test_rows_set_aside_are_the_same_whoever_commits_them(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,29 +219,23 @@ def test_rows_set_aside_are_the_same_whoever_commits_them(
         rows = [
             {name: value for name, value in row.items() if name not in apart}
             for row in bench.rows("orders__quarantine")
-            if row["batch"] == len(engines())
+            if row["batch"] == len(by_delta_rs(bench))
         ]
         return sorted(rows, key=lambda row: str(row["row"]))
 
-    def engines() -> list[str]:
-        from deltalake import DeltaTable
-
-        history = DeltaTable(str(bench.table("orders__quarantine"))).history()
-        return [str(commit["engineInfo"]).split(":")[0] for commit in reversed(history)]
-
     start(bench)
-    by_deltars = kept()
+    first = kept()
     monkeypatch.setattr(quarantine, "_FEW_ROWS", 0)
     monkeypatch.setattr(hybrid, "MOST_BATCH_BYTES", 0)
     bench.write("orders.csv", ROWS + "5,1,2026-01-05 00:00:00\n")
     bench.run("orders")
-    assert [name.startswith("delta-rs") for name in engines()] == [True, False]
-    assert kept() == by_deltars
+    assert by_delta_rs(bench) == [True, False]
+    assert kept() == first
     monkeypatch.undo()
     bench.write("orders.csv", ROWS + "6,1,2026-01-06 00:00:00\n")
     bench.run("orders")
-    assert [name.startswith("delta-rs") for name in engines()] == [True, False, True]
-    assert kept() == by_deltars
+    assert by_delta_rs(bench) == [True, False, True]
+    assert kept() == first
 
 
 def test_rows_that_a_step_refused_are_no_business_of_its_checks(bench: Workbench) -> None:
