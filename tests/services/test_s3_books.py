@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,19 +27,8 @@ from deltaworks.model.commit import Txn
 from tests.services.lakes import Lake
 from tests.services.paper_spark import PaperSpark
 from tests.services.proxy import Proxy, proxy_before
-from tests.services.s3_server import S3Server
 
 SCHEMA = event_schema([("name", "text"), ("n", "number"), ("at", "time")])
-
-
-@pytest.fixture
-def lake(tmp_path: Path, s3: S3Server) -> Lake:
-    return Lake(tmp_path, s3)
-
-
-@pytest.fixture
-def stores(lake: Lake) -> Stores:
-    return lake.open().config.stores
 
 
 @pytest.fixture

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from deltaworks.engines.commit_protocol import committer_of, require_stream
 from deltaworks.errors import GuardError
 from tests.services.lakes import Lake
-from tests.services.s3_server import S3Server
 from tests.streams.tables import SCHEMA, batch
-
-
-@pytest.fixture
-def lake(tmp_path: Path, s3: S3Server) -> Lake:
-    return Lake(tmp_path, s3)
 
 
 def streamed(lake: Lake) -> None:
@@ -25,7 +17,8 @@ def streamed(lake: Lake) -> None:
 
 
 @pytest.mark.spark
-def test_a_pipeline_does_not_write_what_a_stream_commits_to(jvm: object, lake: Lake) -> None:  # noqa: ARG001 - the JVM must be up
+@pytest.mark.usefixtures("jvm")
+def test_a_pipeline_does_not_write_what_a_stream_commits_to(lake: Lake) -> None:
     streamed(lake)
     lake.put("in/a.csv", "id\n2\n")
     lake.pipeline(

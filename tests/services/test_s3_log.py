@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,19 +18,8 @@ from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict
 from deltaworks.model.commit import Txn
 from tests.services.lakes import Lake
-from tests.services.s3_server import S3Server
 
 SCHEMA = event_schema([("name", "text"), ("n", "number")])
-
-
-@pytest.fixture
-def lake(tmp_path: Path, s3: S3Server) -> Lake:
-    return Lake(tmp_path, s3)
-
-
-@pytest.fixture
-def stores(lake: Lake) -> Stores:
-    return lake.open().config.stores
 
 
 def book(lake: Lake, stores: Stores) -> EventTable:

@@ -36,18 +36,7 @@ from tests.services.s3_server import (
     SECRET_KEY,
     WRITER_KEY,
     WRITER_SECRET,
-    S3Server,
 )
-
-
-@pytest.fixture
-def lake(tmp_path: Path, s3: S3Server) -> Lake:
-    return Lake(tmp_path, s3)
-
-
-@pytest.fixture
-def stores(lake: Lake) -> Stores:
-    return lake.open().config.stores
 
 
 def test_a_put_that_must_be_the_first_or_follow_what_was_read_loses_to_another(

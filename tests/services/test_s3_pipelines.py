@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from deltaworks.engines.folder_manifest import MANIFEST
 from tests.services.lakes import Lake
-from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.services.s3_server import ACCESS_KEY, SECRET_KEY
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("jvm")]
 
 UPSERT = """
 extract: {{type: csv, path: "{source}", schema: "id bigint, name string, amount double"}}
@@ -22,11 +21,6 @@ COPY = """
 extract: {{type: {kind}, path: "{source}"{more}}}
 load: {{type: {to}, {target}, mode: {mode}}}
 """
-
-
-@pytest.fixture
-def lake(jvm: object, tmp_path: Path, s3: S3Server) -> Lake:  # noqa: ARG001 - the JVM must be up
-    return Lake(tmp_path, s3)
 
 
 def test_the_orders_job_runs_on_s3_and_is_looked_at_without_a_jvm(lake: Lake) -> None:

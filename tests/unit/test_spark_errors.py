@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from deltaworks.engines.spark.causes import Cause
 from deltaworks.engines.spark.errors import (
     _BY_CONDITION,
-    Cause,
     _by_class_or_words,
     _rule,
     _unreadable_file,
@@ -77,6 +77,18 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             {"expression": "'x'", "targetType": '"DOUBLE"'},
             InputError,
             "the value 'x' is not double",
+        ),
+        (
+            "CAST_OVERFLOW",
+            {"value": "300", "sourceType": '"INT"', "targetType": '"TINYINT"'},
+            InputError,
+            "the value 300 is not tinyint",
+        ),
+        (
+            "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
+            {"roundedValue": "1000.0", "originalValue": "999.99", "precision": "3", "scale": "1"},
+            InputError,
+            "the value 999.99 does not fit decimal(3,1)",
         ),
         ("MALFORMED_CSV_RECORD", {"badRecord": "a,b,c"}, InputError, "a row cannot be read: a,b,c"),
         (

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
 
 from deltaworks.engines.files import damaged_file
+from deltaworks.engines.spark.causes import Cause, causes_of
 from deltaworks.engines.spark.jdbc_errors import jdbc_error
 from deltaworks.engines.spark.kafka_errors import kafka_error
 from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
+from deltaworks.engines.spark.value_errors import VALUE_ERRORS
 from deltaworks.engines.spark.worker_errors import worker_trouble
 from deltaworks.errors import (
     CommitConflict,
@@ -41,7 +41,6 @@ _CONFLICTS = (
     "ProtocolChangedException",
 )
 _STORAGE_WORDS = ("No space left on device", "Permission denied", "Read-only file system")
-_MOST_CAUSES = 12
 TYPE_NAMES = (
     "string",
     "int",
@@ -70,29 +69,12 @@ TYPE_NAMES = (
 """Words for types, the usual ones first, for suggestions."""
 
 
-@dataclass(frozen=True)
-class Cause:
-    """One link of an error's chain: Spark's condition where it has one, class and message."""
-
-    condition: str
-    parameters: dict[str, str] = field(default_factory=dict)
-    class_name: str = ""
-    message: str = ""
-
-    @property
-    def first_line(self) -> str:
-        """The message without condition, SQL state and plan."""
-        line = next((text.strip() for text in self.message.splitlines() if text.strip()), "")
-        line = re.sub(r"^\[[A-Z_.0-9]+\]\s*", "", line)
-        return re.sub(r"\s*SQLSTATE: \w+;?.*$", "", line)
-
-
 def translate(error: BaseException) -> DeltaworksError:
     """The error a user should read for one that Spark raised."""
     from py4j.protocol import Py4JError
 
     try:
-        chain = list(_causes(error))
+        chain = list(causes_of(error))
     except (Py4JError, ConnectionError):  # the JVM that should tell the cause is gone
         return lost_jvm()
     notes = [*getattr(error, "__notes__", ()), *(cause.message for cause in chain)]
@@ -124,51 +106,6 @@ def _unknown(chain: list[Cause], error: BaseException) -> DeltaworksError:
         hint="Spark's log of this run has the details (`deltaworks runs show`)",
         context={"condition": deepest.condition or top.condition},
     )
-
-
-def _causes(error: BaseException) -> Iterator[Cause]:
-    """Every link, outermost first: Python's view, then Java's."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    java = None
-    if isinstance(error, PySparkException):
-        parameters = error.getMessageParameters() or {}
-        yield Cause(error.getCondition() or "", parameters, type(error).__name__, str(error))
-        java = getattr(error, "_origin", None)
-        java = java.getCause() if java is not None else None
-    elif isinstance(error, Py4JJavaError):
-        java = error.java_exception
-    else:
-        yield Cause("", {}, type(error).__name__, str(error))
-    for _ in range(_MOST_CAUSES):
-        if java is None:
-            return
-        yield _java_cause(java)
-        java = java.getCause()
-
-
-def _java_cause(java: Any) -> Cause:
-    class_name = str(java.getClass().getName())
-    message = str(java.getMessage() or "")
-    condition = _asked(java, "getCondition")
-    parameters: Any = _asked(java, "getMessageParameters") if condition else None
-    return Cause(
-        str(condition or ""),
-        {str(key): str(value) for key, value in dict(parameters or {}).items()},
-        class_name,
-        message,
-    )
-
-
-def _asked(java: Any, method: str) -> Any:
-    """What a method answers, or None where the object has no such method."""
-    from py4j.protocol import Py4JError
-
-    try:
-        return getattr(java, method)()
-    except Py4JError:
-        return None
 
 
 def _by_class_or_words(cause: Cause) -> DeltaworksError | None:
@@ -283,51 +220,6 @@ def _python_code(cause: Cause) -> RunError:
     )
 
 
-def _raised(cause: Cause) -> InputError:
-    return InputError(
-        f"a row was refused by an expression: {cause.parameters.get('errorMessage', '')}",
-        hint="correct the row, or filter such rows first",
-    )
-
-
-def _bad_value(cause: Cause) -> InputError:
-    value = cause.parameters.get("expression", "")
-    wanted = cause.parameters.get("targetType", "").strip('"').lower()
-    return InputError(
-        f"the value {value} is not {wanted}",
-        hint="correct it, or let the cast set_null or quarantine such values with `on_error`",
-        context={"value": value.strip("'"), "type": wanted},
-    )
-
-
-def _bad_record(cause: Cause) -> InputError:
-    record = cause.parameters.get("badRecord", "")
-    return InputError(
-        f"a row cannot be read: {record}",
-        hint="correct it, or set such rows aside with `on_error: quarantine`",
-        context={"record": record},
-    )
-
-
-def _bad_partition(cause: Cause) -> InputError:
-    key = _bare(cause.parameters.get("columnName", ""))
-    value = cause.parameters.get("value", "").strip("'")
-    kind = cause.parameters.get("dataType", "").strip('"').lower()
-    return InputError(
-        f'folder "{key}={value}": "{value}" is not {kind}',
-        hint="correct the folder's name, or the type in `partition_types`",
-    )
-
-
-def _not_text(cause: Cause) -> InputError:
-    charset = cause.parameters.get("charset", "UTF-8")
-    return InputError(
-        f"a file is not {charset} text",
-        hint="say its `encoding` at the source",
-        context={"encoding": charset},
-    )
-
-
 def _column_name(cause: Cause) -> SpecError:
     name = _bare(cause.parameters.get("columnName", ""))
     return SpecError(
@@ -339,8 +231,9 @@ def _column_name(cause: Cause) -> SpecError:
 def _column_type(cause: Cause) -> SpecError:
     name = _bare(cause.parameters.get("columnName", ""))
     kind = cause.parameters.get("columnType", "").strip('"').lower()
+    named = cause.parameters.get("format", "").lower()
     return SpecError(
-        f'{cause.parameters.get("format", "").lower()} cannot hold column "{name}" of type {kind}',
+        f'{"Delta" if "delta" in named else named} cannot hold column "{name}" of type {kind}',
         hint=f"make it text in a derive step: {name}: to_json({name})",
     )
 
@@ -458,22 +351,14 @@ def _cancelled(_: Cause) -> Interrupted:
 
 
 _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
+    **VALUE_ERRORS,
     "UNRESOLVED_COLUMN.WITH_SUGGESTION": _unresolved,
     "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION": _unresolved,
     "FIELD_NOT_FOUND": _no_field,
     "UNSUPPORTED_DATATYPE": _no_type,
     "UNRESOLVED_ROUTINE": _unknown_function,
     "PYTHON_EXCEPTION": _python_code,
-    "USER_RAISED_EXCEPTION": _raised,
     "SPARK_JOB_CANCELLED": _cancelled,
-    "CAST_INVALID_INPUT": _bad_value,
-    "CAST_OVERFLOW": _bad_value,
-    "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION": _bad_record,
-    "MALFORMED_RECORD_IN_PARSING.CANNOT_PARSE_RECORD": _bad_record,
-    "MALFORMED_CSV_RECORD": _bad_record,
-    "INVALID_PARTITION_VALUE": _bad_partition,
-    "MALFORMED_CHARACTER_CODING": _not_text,
-    "INVALID_UTF8_STRING": _not_text,
     "INVALID_COLUMN_NAME_AS_PATH": _column_name,
     "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE": _column_type,
     "DELTA_METADATA_MISMATCH": _schema,
