@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bench.case import Case, Parts, scaled
 from bench.orders import make_batch, run, table_fingerprint
@@ -23,6 +23,7 @@ class BulkAppend(Case):
     bar = "ours / plain <= 1.05"
     most_ratio = 1.05
     rows = ROWS
+    mode: Literal["append", "overwrite"] = "append"
 
     def prepare(self, folder: Path) -> None:
         import numpy as np
@@ -39,14 +40,14 @@ class BulkAppend(Case):
         pipeline = Pipeline.build(
             f"bulk_{round_}",
             extract=ParquetSource(path=str(folder / "in")),
-            load=DeltaSink(path=str(folder / f"ours_{round_}")),
+            load=DeltaSink(path=str(folder / f"ours_{round_}"), mode=self.mode),
         )
         run(project, pipeline)
         return None
 
     def plain(self, spark: SparkSession, folder: Path, round_: int) -> Parts | None:
         rows = spark.read.parquet(str(folder / "in"))
-        rows.write.format("delta").mode("append").save(str(folder / f"plain_{round_}"))
+        rows.write.format("delta").mode(self.mode).save(str(folder / f"plain_{round_}"))
         return None
 
     def check(self, spark: SparkSession, folder: Path, round_: int, side: str) -> str:
