@@ -7,13 +7,11 @@ from collections.abc import Callable
 from deltaworks.engines.spark.causes import Cause
 from deltaworks.errors import DeltaworksError, InputError
 
-_TIDY = "correct the row, or filter such rows first"
-
 
 def _raised(cause: Cause) -> InputError:
     return InputError(
         f"a row was refused by an expression: {cause.parameters.get('errorMessage', '')}",
-        hint=_TIDY,
+        hint="correct the row, or filter such rows first",
     )
 
 
