@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from bench.__main__ import case_names
+from bench.__main__ import case_names, main
+from bench.case import SCALE
 from bench.processes import measured, run_commands
 from bench.worker import find_case
 
@@ -52,6 +54,19 @@ def test_sides_that_differ_are_no_measurement() -> None:
 def test_a_command_that_fails_is_no_measurement(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no such thing"):
         measured([sys.executable, "-c", "raise OSError('no such thing')"], log=tmp_path / "log")
+
+
+def test_a_bar_that_is_missed_fails_the_command_and_is_written_down(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """P17."""
+    out = tmp_path / "bench.json"
+    monkeypatch.setenv(SCALE, "1")
+    monkeypatch.setattr("bench.__main__.find_case", lambda _: Hello())
+    monkeypatch.setattr(sys, "argv", ["bench", "hello", "--rounds", "1", "--out", str(out)])
+    assert main() == 1
+    (result,) = json.loads(out.read_text())["results"]
+    assert (result["case"], result["met"]) == ("hello", False)
 
 
 def test_every_case_says_its_bar() -> None:
