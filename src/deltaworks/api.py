@@ -35,16 +35,14 @@ from deltaworks.pipeline.catalog import (
     in_order,
     is_pipeline_file,
     load_catalog,
-    load_plan,
     name_in,
     path_of,
     pipeline_files,
     pipeline_names,
+    plan_of,
     plans_of,
-    require_places,
     required_files,
 )
-from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import native_form
 from deltaworks.pipeline.places import places_of, with_credentials
 from deltaworks.pipeline.spec import Pipeline
@@ -58,11 +56,13 @@ if TYPE_CHECKING:
 
     from deltaworks.model.epochs import EpochRecord
     from deltaworks.model.probe import ProbeResult
-    from deltaworks.runtime.quarantine import Choice, Quarantine
+    from deltaworks.pipeline.project_graph import ProjectGraph
+    from deltaworks.runtime.accept_result import AcceptResult
+    from deltaworks.runtime.quarantine import Choice, Quarantine, ReplayWords
     from deltaworks.runtime.records import CheckRecord, RunRecord
     from deltaworks.runtime.restore import RestoreResult
     from deltaworks.runtime.runner import RunWords
-    from deltaworks.runtime.streaming import StreamResult
+    from deltaworks.runtime.streaming import StreamResult, StreamRunWords
     from deltaworks.runtime.undo import UndoResult
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.streams.opening import StreamWords
@@ -168,6 +168,13 @@ class Project:
         paths = map(self.file, targets) if targets else required_files(self.config)
         return load_catalog(self.config, paths)
 
+    def graph(self, *targets: str) -> ProjectGraph:
+        """Which pipeline reads and writes which data; every file must be right."""
+        from deltaworks.pipeline.project_graph import project_graph
+
+        paths = [self.file(target) for target in targets] or required_files(self.config)
+        return project_graph(plans_of(self.config, paths, ()), self.site)
+
     def file(self, target: str) -> Path:
         """The file of a pipeline that is named by it or by its own name."""
         return path_of(self.config, target)
@@ -258,14 +265,13 @@ class Project:
 
         A test never touches the project's tables; each has a warehouse that is thrown away.
         """
-        from deltaworks.pipeline.cases import chosen_cases
+        from deltaworks.pipeline.cases import chosen_cases, planned_cases
         from deltaworks.runtime.testing import run_case
 
         results = []
-        for placed in chosen_cases(self.config.root, targets):
+        cases = chosen_cases(self.config.root, targets)
+        for placed, plan in planned_cases(cases, self.config, self._names(variables)):
             self._notify(f"{placed.pipeline}: test {placed.case.name}")
-            own = {**(variables or {}), **placed.case.vars}
-            plan = self._plan(placed.pipeline, own)
             results.append(run_case(placed, plan, self._workplace(plan)))
         return tuple(results)
 
@@ -301,20 +307,20 @@ class Project:
         return quarantined_pipelines(folders_in(self.config.warehouse, self.config.stores))
 
     def replay(
-        self,
-        pipeline: str,
-        *,
-        choice: Choice | None = None,
-        changes: Mapping[str, str] | None = None,
-        variables: Variables | None = None,
+        self, pipeline: str, *, variables: Variables | None = None, **words: Unpack[ReplayWords]
     ) -> RunResult:
         """Bring rows back from quarantine, each at the step it left, as one batch."""
-        from deltaworks.runtime.quarantine import Choice
-        from deltaworks.runtime.runner import RunOptions, run_plan
+        from deltaworks.runtime.runner import replay_options, run_plan
 
-        options = RunOptions(replay=choice or Choice(), changes=dict(changes or {}))
         plan = self._plan(pipeline, variables)
-        return run_plan(plan, self._workplace(plan), options)
+        return run_plan(plan, self._workplace(plan), replay_options(**words))
+
+    def plan_replay(self, pipeline: str, **words: Unpack[ReplayWords]) -> PlanResult:
+        """What a replay would do. Nothing is written."""
+        from deltaworks.runtime.replay_plan import explain_replay
+
+        plan = self._plan(pipeline, None)
+        return explain_replay(plan, self._workplace(plan), **words)
 
     def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
         """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
@@ -323,7 +329,8 @@ class Project:
         path = pipeline_lock(self.config.warehouse, pipeline)
         wait = self.config.locks.wait_seconds
         stores = self.config.stores
-        with locked([path], wait_seconds=wait, notify=self._notify, stores=stores):
+        with locked([path], wait_seconds=wait, notify=self._notify, stores=stores) as locks:
+            locks.require()
             return self.quarantine(pipeline).discard(choice, note=note)
 
     def find_run(self, run_id: str) -> RunRecord:
@@ -389,19 +396,17 @@ class Project:
             ref,
             StreamOptions(writer_id=writer_id, **options),
             new_table=NewTable(schema=schema, partition_by=partition_by, properties=properties),
-            ledger=self._workplace().ledger_id(),
             tell=self._bus.tell,
         )
 
     def stream_files(
-        self, target: str | Pipeline, *, writer_id: str, files_per_epoch: int = 1
+        self, target: str | Pipeline, *, writer_id: str, **words: Unpack[StreamRunWords]
     ) -> StreamResult:
         """Stream a pipeline's new files into its table, in order, each once."""
         from deltaworks.runtime.streaming import stream_plan
 
         plan = self._plan(target, None)
-        place = self._workplace(plan)
-        return stream_plan(plan, place, writer_id=writer_id, files_per_epoch=files_per_epoch)
+        return stream_plan(plan, self._workplace(plan), writer_id=writer_id, **words)
 
     def probe(self, name: str, *, variables: Variables | None = None) -> tuple[ProbeResult, ...]:
         """Try to reach a bucket, a path, a credential, or what a pipeline reads; no JVM."""
@@ -432,6 +437,13 @@ class Project:
         version = wanted_version(ref, version=version, timestamp=timestamp, stores=stores)
         return restore_table(ref, version, self._workplace(), apply=apply)
 
+    def accept(self, name: str, *, keep_position: bool, apply: bool = False) -> AcceptResult:
+        """Take a table as it is after others changed it; without `apply` only say what it means."""
+        from deltaworks.runtime.accept import accept_table
+
+        writers = [(plan, self._workplace(plan)) for plan in self.catalog().plans]
+        return accept_table(self.table(name).ref, writers, keep=keep_position, apply=apply)
+
     def undo(
         self, run_id: str, *, apply: bool = False, variables: Variables | None = None
     ) -> UndoResult:
@@ -448,16 +460,11 @@ class Project:
         return SparkEngine(self._starter.at(location, self.config.stores))
 
     def _names(self, variables: Variables | None) -> Names:
-        own = self.config.names
-        return replace(own, variables={**own.variables, **(variables or {})})
+        own, more = self.config.names, variables or {}
+        return replace(own, variables={**own.variables, **more}, given=own.given.union(more))
 
     def _plan(self, target: str | Pipeline, variables: Variables | None) -> Plan:
-        if isinstance(target, Pipeline):
-            plan = build_plan(target)
-        else:
-            plan = load_plan(self.file(target), self._names(variables), self.config.root)
-        require_places(self.config, plan)
-        return plan
+        return plan_of(self.config, target, self._names(variables))
 
     def _plans(self, chosen: Sequence[str | Pipeline], given: Variables | None) -> tuple[Plan, ...]:
         """The plans of some pipelines, or of all; every file of the project must be right."""

@@ -13,7 +13,11 @@ The tree, which a test compares with the classes below::
     │   ├── CommitConflict
     │   ├── CommitUnknown
     │   ├── UnsupportedOperation
+    │   │   └── UnsupportedTable
     │   ├── DamagedTable
+    │   │   ├── DamagedCheckpoint
+    │   │   ├── DamagedData
+    │   │   └── UnreadableTable
     │   ├── StorageError
     │   └── Unreachable
     ├── GuardError
@@ -41,6 +45,7 @@ EXIT_SPEC = 2
 EXIT_CHECK = 3
 EXIT_ENGINE = 4
 EXIT_GUARD = 5
+EXIT_PARKED = 6
 EXIT_BUG = 70
 EXIT_TIMEOUT = 124
 EXIT_INTERRUPTED = 130
@@ -224,11 +229,39 @@ class UnsupportedOperation(EngineError):
     remedy = "The message names what can."
 
 
+class UnsupportedTable(UnsupportedOperation):
+    """The table needs a protocol version or feature that is not known here, or a catalog."""
+
+    code = "unsupported_table"
+    remedy = "Use it with what made it, or take the feature out there. Nothing was written."
+
+
 class DamagedTable(EngineError):
-    """A commit of the table's log is empty, torn or missing."""
+    """A commit of the table's log is empty, torn or missing, or says what no commit can say."""
 
     code = "damaged_table"
     remedy = "Restore the file from a backup. Nothing was written."
+
+
+class DamagedCheckpoint(DamagedTable):
+    """A checkpoint, a part or sidecar of it, or `_last_checkpoint` is torn, missing or wrong."""
+
+    code = "damaged_checkpoint"
+    remedy = "Restore the file from a backup. Nothing was written."
+
+
+class DamagedData(DamagedTable):
+    """A data file or deletion vector is missing, torn, or not the file that the log names."""
+
+    code = "damaged_data"
+    remedy = "Restore the file from a backup, or restore the table to a version without it."
+
+
+class UnreadableTable(DamagedTable):
+    """The log has no protocol, metadata or columns, or none that can be understood."""
+
+    code = "unreadable_table"
+    remedy = "Restore the log from a backup, or write the table anew. Nothing was written."
 
 
 class StorageError(EngineError):

@@ -76,7 +76,9 @@ def test_what_is_about_files_alone_loads_nothing_heavy(arguments: tuple[str, ...
 
 
 # What a run of one small file needs before Java is there; raise it only for a reason.
-MOST_MODULES = 845
+# A table's log is judged before engines are asked, and secrets are known in every spelling: that
+# is twelve small modules of ours.
+MOST_MODULES = 858
 NEEDLESS = ("pandas", "pyarrow.dataset", "ssl", "http.client", "asyncio", "cryptography")
 COUNT = f"""
 print("modules:", len(sys.modules), *sorted(set({NEEDLESS!r}) & set(sys.modules)), file=sys.stderr)

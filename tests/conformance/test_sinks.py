@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from deltaworks.contracts.context import BatchWrite
+from deltaworks.errors import InputError
 from deltaworks.model.commit import Txn
 from tests.conformance.examples import COLUMNS, NULLS, READ_BACK, SCHEMA, SOME
 from tests.conformance.stage import context, each_of, made, types_at_home
@@ -40,6 +42,22 @@ def test_a_batch_lands_once_with_its_number(name: str, spark: SparkSession, tmp_
     again = sink.write(ctx, frame, BATCH)
     assert (again.committed, again.note) == (False, "this batch landed before")
     assert files(tmp_path) == before
+
+
+@each_keeper
+def test_nothing_is_committed_when_the_rows_turn_out_to_be_others(
+    name: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    ctx, sink = context(spark, tmp_path), made("sink", name)
+    frame = spark.createDataFrame(list(SOME), SCHEMA)
+
+    def deny() -> None:
+        raise InputError("these are not the rows that were meant")
+
+    with pytest.raises(InputError, match="not the rows"):
+        sink.write(ctx, frame, replace(BATCH, confirm=deny))
+    assert sink.state(ctx.site, "conformance").txn_version is None
+    assert sink.write(ctx, frame, BATCH).rows_inserted == len(SOME)
 
 
 @each_sink

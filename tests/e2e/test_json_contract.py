@@ -37,11 +37,21 @@ BATCH: Shape = {
     "rows_read": COUNT,
     "rows_quarantined": COUNT,
     "rows_dropped": COUNT,
+    "uncounted": (dict,),
     "steps": (list,),
     "checks": (list,),
     "outputs": (list,),
 }
-STEP: Shape = {"name": TEXT, "type": TEXT, "rows": COUNT, "duration_s": NUMBER}
+STEP: Shape = {
+    "name": TEXT,
+    "type": TEXT,
+    "rows_in": COUNT,
+    "rows": COUNT,
+    "rows_quarantined": (int,),
+    "rows_dropped": COUNT,
+    "uncounted": TEXT_OR_NULL,
+    "duration_s": NUMBER,
+}
 CHECK: Shape = {
     "name": TEXT,
     "type": TEXT,
@@ -63,6 +73,7 @@ OUTPUT: Shape = {
     "rows_updated": COUNT,
     "rows_deleted": COUNT,
     "rows_unchanged": COUNT,
+    "rows_parked": COUNT,
 }
 ERROR: Shape = {"code": TEXT, "message": TEXT, "hint": TEXT}
 PROBLEM: Shape = {
@@ -175,6 +186,9 @@ def test_run_prints_one_document_with_every_field(shop: Workbench) -> None:
         ("paid", "filter"),
         ("not_null(id)", "not_null"),
     ]
+    for step in batch["steps"]:
+        lost = step["rows_in"] - step["rows"] - step["rows_quarantined"] - step["rows_dropped"]
+        assert lost == 0, step
     assert document["error"] is None
 
 

@@ -240,7 +240,8 @@ def test_a_full_refresh_replaces_and_the_next_run_goes_on(bench: Workbench) -> N
     bench.run("t")
     bench.write("data/in.csv", "id,v\n7,x\n")
     bench.run("t")
-    bench.run("t", "--full-refresh")
+    assert "has changed (batch 1)" in bench.fail("t", "--full-refresh").stderr
+    bench.run("t", "--full-refresh", "--drop-history")
     assert ids(bench, "t") == [7]
     assert bench.run("t")["status"] == "skipped"
     bench.write("data/in.csv", "id,v\n8,x\n")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.engines.spark.changes import changes_between
 from deltaworks.errors import TableNotFound
@@ -149,28 +152,59 @@ def test_changes_that_were_vacuumed_away_are_an_error_not_fewer_rows(shop: Workb
     assert shop.version("log") is None
 
 
-def test_changes_keep_a_copy_in_step_with_the_table(shop: Workbench) -> None:
-    shop.pipeline(
-        "copy",
-        """
+COPIES = """
 extract: {type: delta_changes, table: orders, incremental: true}
-transform:
-  - {type: filter, condition: "_change_type <> 'update_preimage'"}
 load:
-  type: delta
-  table: copy
-  mode: upsert
-  merge_keys: [id]
-  delete_condition: source._change_type = 'delete'
-  duplicates: {keep: newest, by: _commit_version}
-""",
-    )
-    shop.run("copy")
-    from deltalake import DeltaTable
+  - {type: delta, table: by_deltars, mode: changelog, merge_keys: [id], writer: deltars}
+  - {type: delta, table: by_spark, mode: changelog, merge_keys: [id], writer: spark}
+"""
 
-    DeltaTable(str(shop.table("orders"))).delete("id = 1")
-    shop.run("copy")
-    assert [row["id"] for row in shop.rows("copy")] == [row["id"] for row in shop.rows("orders")]
+
+def happened(place: str) -> Iterator[str]:
+    """What happens to a table with a change feed; several commits in the last step."""
+    rows = pa.table({"id": [2, 4], "v": ["b", "b"]})
+    other = pa.table({"id": [1, 2, 9], "v": ["c", "c", "c"]})
+
+    def upsert() -> None:
+        merger = (
+            DeltaTable(place)
+            .merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
+            .when_matched_update_all()
+        )
+        merger.when_not_matched_insert_all().execute()
+
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("upserted", upsert),
+        ("overwritten", lambda: write_deltalake(place, other, mode="overwrite")),
+        ("restored", lambda: DeltaTable(place).restore(1)),
+        ("deleted", lambda: DeltaTable(place).delete("id = 1")),
+        ("keys changed", lambda: DeltaTable(place).update({"id": "id + 1"})),
+    ]
+    yield "made"
+    for name, step in steps[:3]:
+        step()
+        yield name
+    for _, step in reversed(steps):
+        step()
+    yield "all at once"
+
+
+def test_a_copy_follows_restores_and_overwrites_of_its_source(bench: Workbench) -> None:
+    place = str(bench.table("orders"))
+    made = pa.table({"id": [1, 2, 3], "v": ["a", "a", "a"]})
+    write_deltalake(place, made, configuration={"delta.enableChangeDataFeed": "true"})
+    bench.pipeline("copies", COPIES)
+    for what in happened(place):
+        bench.run("copies")
+        for copy in ("by_deltars", "by_spark"):
+            assert bench.rows(copy) == bench.rows("orders"), (copy, what)
+    planned = bench.cli("plan", "copies", "--json")
+    assert planned.code == 0, planned.stderr
+    write_deltalake(place, pa.table({"id": [7, 7], "v": ["x", "y"]}), mode="append")
+    failed = bench.fail("copies")
+    assert 'different rows with the same "_commit_version"' in failed.stderr
+    assert "no two rows of the source table share" in failed.stderr
+    assert "__deltaworks" not in failed.stderr
 
 
 def test_changes_of_no_table_are_told_in_our_words(spark: SparkSession, tmp_path: Path) -> None:

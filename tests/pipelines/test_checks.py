@@ -292,7 +292,7 @@ def test_an_append_may_not_add_a_key_that_stands_in_the_table(bench: Workbench) 
     assert bench.version("t") == 0
     assert load_mails(bench, "4,d\n") == (0, 0)
     assert load_mails(bench, "4,d\n", "--again") == (3, 1)
-    assert load_mails(bench, "1,b\n2,c\n", "--full-refresh") == (0, 0)
+    assert load_mails(bench, "1,b\n2,c\n", "--full-refresh", "--drop-history") == (0, 0)
     plan = bench.cli("plan", "p", "--json").json
     assert "would stop the run" in plan["notes"][0]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 
-from tests.faults.test_batches import committed, cut_run, ids
+from deltaworks.model.events import Event
+from tests.faults.test_batches import about_to_load, committed, cut_run, ids
 from tests.workbench import Workbench
 
 APPEND = """
@@ -68,6 +72,77 @@ def test_a_cut_batch_is_finished_before_newer_files_are_read(
     assert ids(bench, "t") == [1, 2]
     if pipeline is TWO_SINKS:
         assert ids(bench, "u") == [1, 2]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_the_same_files_are_read_once_wherever_and_however_they_are_named(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path / "shop")
+    bench.write("data/1.csv", "id,v\n1,a\n")
+    bench.pipeline("t", APPEND)
+    bench.run("t")
+    bench.pipeline("t", APPEND.replace("data/*.csv", "./data/?.csv"))
+    assert bench.run("t")["status"] == "skipped"
+    named = APPEND.replace("{type: csv", "{orders: {type: csv").replace("true}", "true}}")
+    bench.pipeline("t", named)
+    assert bench.run("t")["status"] == "skipped"
+    bench.root.rename(tmp_path / "elsewhere")
+    moved = Workbench(tmp_path / "elsewhere")
+    assert moved.run("t")["status"] == "skipped"
+    moved.write("data/2.csv", "id,v\n2,b\n")
+    assert moved.run("t")["batches"][0]["rows_read"] == 1
+    assert moved.run("t")["status"] == "skipped"  # what was read under the old name still counts
+    assert ids(moved, "t") == [1, 2]
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_batch_that_landed_in_one_sink_is_finished_in_a_project_that_moved(
+    tmp_path: Path,
+) -> None:
+    bench = Workbench(tmp_path / "shop")
+    bench.write("data/1.csv", "id,v\n1,a\n")
+    bench.pipeline("t", TWO_SINKS)
+    cut_run(bench, "t", committed)
+    bench.root.rename(tmp_path / "elsewhere")
+    moved = Workbench(tmp_path / "elsewhere")
+    moved.run("t")
+    assert (ids(moved, "t"), ids(moved, "u")) == ([1], [1])
+
+
+SLOW = """
+extract: {type: csv, path: "data/*.csv", schema: "id bigint, v string", incremental: true}
+transform: [{type: python, function: "slow.py:slow", row: true, schema: "id bigint, v string"}]
+load: {type: delta, table: t, mode: append}
+"""
+
+
+@pytest.mark.parametrize("way", ["renamed over it", "written into it"])
+def test_a_file_that_is_exchanged_while_spark_reads_it_stops_the_run(
+    bench: Workbench, way: str
+) -> None:
+    """Spark opens it long after the plan looked at it, and commits by itself."""
+    bench.write("slow.py", "import time\ndef slow(row):\n    time.sleep(2)\n    return row\n")
+    path = bench.write("data/1.csv", "id,v\n1,planned\n2,planned\n")
+    bench.pipeline("t", SLOW)
+    new = bench.write("new.csv", "id,v\n1,another\n2,another\n")
+
+    def exchange() -> None:
+        if way == "renamed over it":
+            new.rename(path)
+        else:
+            path.write_text(new.read_text())
+
+    def listen(event: Event) -> None:
+        if about_to_load(event):
+            threading.Timer(0.5, exchange).start()
+
+    result = bench.open(listeners=[listen]).run("t")
+    assert result.error is not None
+    assert "changed while it was read" in result.error.message
+    assert "data/1.csv" in result.error.message
+    assert bench.version("t") is None
+    bench.write("slow.py", "def slow(row):\n    return row\n")
+    bench.run("t")
+    assert [row["v"] for row in bench.rows("t")] == ["another", "another"]
 
 
 DELTA = """
@@ -196,6 +271,11 @@ def test_increments_start_where_the_caller_says(bench: Workbench) -> None:
     bench.pipeline("p", FILES + LOAD_ONE)
     bench.run("p", "--from", "2026-01-03")
     assert [row["id"] for row in bench.rows("first")] == [2]
+    assert bench.run("p")["status"] == "skipped"  # what was passed over stays so
+    nothing = bench.run("p", "--from", "2026-03-01")
+    assert nothing["status"] == "succeeded"
+    assert nothing["notes"] == ["nothing to load from 2026-03-01 on; later runs go on from there"]
+    assert bench.run("p")["status"] == "skipped"  # and what is older stays passed over
     bench.pipeline(
         "q",
         "extract: {type: delta, table: first, incremental: true}\nload: {type: delta, table: q}\n",
@@ -211,3 +291,27 @@ def test_increments_start_where_the_caller_says(bench: Workbench) -> None:
         assert (refused.code, words in refused.stderr) == (2, True)
     bench.pipeline("r", FILES.replace(", incremental: true", "") + LOAD_ONE)
     assert "reads increments" in bench.fail("r", "--from", "2026-01-01").stderr
+
+
+BESIDE = """
+extract:
+  a: {type: csv, path: a, schema: "id int", incremental: true}
+  b: {type: csv, path: "b/*.csv", SCHEMA incremental: true}
+transform: [{type: union, input: a, with: b}]
+load: {type: delta, table: t}
+"""
+
+
+def test_an_empty_inbox_beside_another_gives_no_rows_where_its_columns_are_known(
+    bench: Workbench,
+) -> None:
+    bench.write("a/1.csv", "id\n1\n")
+    (bench.root / "b").mkdir()
+    bench.pipeline("t", BESIDE.replace("SCHEMA", ""))
+    answer = bench.fail("t")
+    assert (answer.code, "nothing tells its columns" in answer.stderr) == (1, True)
+    bench.pipeline("t", BESIDE.replace("SCHEMA", 'schema: "id int",'))
+    assert bench.run("t")["batches"][-1]["rows_read"] == 1
+    bench.write("b/1.csv", "id\n2\n")
+    assert bench.run("t")["batches"][0]["rows_read"] == 1
+    assert ids(bench, "t") == [1, 2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deltaworks.errors import SpecError
@@ -58,7 +60,8 @@ def test_old_steps_reach_nested_fields_and_odd_names(orders: Bench) -> None:
     )
     assert "unit.price" not in rest.columns
     types = {"address.geo.lat": "int", "unit.price": "string"}
-    assert by_id(orders, "address.geo.lat|`unit.price`", type="cast", columns=types) == [
+    cut: dict[str, Any] = {"type": "cast", "columns": types, "exact": False}
+    assert by_id(orders, "address.geo.lat|`unit.price`", **cut) == [
         (1, "10"),
         (None, "20"),
         (None, None),

@@ -18,9 +18,15 @@ load:
 """
 
 
-def feed(bench: Workbench, name: str, rows: str) -> str:
+def feed(bench: Workbench, name: str, rows: str, *, parks: int | None = None) -> str:
     bench.write(f"in/{name}.csv", f"id,v\n{rows}\n")
-    return str(bench.run("p")["run_id"])
+    answer = bench.cli("run", "p", "--json", "--quiet")
+    status = "succeeded" if parks is None else "parked"
+    assert (answer.code, answer.json["status"]) == (0 if parks is None else 6, status)
+    batch = answer.json["batches"][-1]
+    assert [output["rows_parked"] for output in batch["outputs"]] == [None, parks]
+    assert batch["rows_read"] == len(rows.splitlines())
+    return str(answer.json["run_id"])
 
 
 def append_only(bench: Workbench, spark: SparkSession, value: str) -> None:
@@ -39,8 +45,12 @@ def test_parked_batches_are_loaded_later_in_their_order_and_once(
     bench.pipeline("p", PIPELINE)
     feed(bench, "a", "1,a")
     append_only(bench, spark, "true")
-    second = feed(bench, "b", "1,b")
-    third = feed(bench, "c", "1,c\n2,c")
+    second = feed(bench, "b", "1,b", parks=1)
+    third = feed(bench, "c", "1,c\n2,c", parks=2)
+    waits = bench.cli("run", "p", "--json", "--quiet")  # nothing is new, and rows still wait
+    assert (waits.code, waits.json["status"]) == (6, "parked")
+    listed = [run["status"] for run in bench.cli("runs", "list", "--json").json["runs"]]
+    assert listed == ["parked", "parked", "parked", "succeeded"]
     assert values(bench, "safe") == [(1, "a"), (1, "b"), (1, "c"), (2, "c")]
     assert values(bench, "orders") == [(1, "a")]
     parked = sorted((bench.root / "warehouse/_deltaworks/parked/p").iterdir())
@@ -72,7 +82,7 @@ def test_wrong_rows_are_not_parked_and_a_broken_parking_is_named(
     assert not (bench.root / "warehouse/_deltaworks/parked").exists()
     bench.write("in/b.csv", "id,v\n1,b\n")
     append_only(bench, spark, "true")
-    run = str(bench.run("p")["run_id"])
+    run = bench.cli("run", "p", "--json", "--quiet").json["run_id"]
     append_only(bench, spark, "false")
     place = bench.root / "warehouse/_deltaworks/parked/p/3-orders"
     manifest = (place / "manifest.json").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,19 @@ def test_a_folder_of_somebody_elses_files_is_never_replaced(bench: Workbench) ->
     assert hidden(bench) == []
 
 
+def test_a_file_that_somebody_put_into_our_folder_is_never_replaced(bench: Workbench) -> None:
+    sink(bench, "mode: overwrite").run("p")
+    signed = bench.write("out/README.txt", "signed by the auditor")
+    bench.write("in.csv", "id,country\n9,nl\n")
+    for command in ("plan", "run"):
+        refused = bench.cli(command, "p")
+        assert 'did not write, such as "README.txt"' in refused.stderr
+    assert signed.read_text() == "signed by the auditor"
+    signed.rename(bench.root / "README.txt")
+    bench.run("p")
+    assert ids(bench) == [9]
+
+
 def test_a_failed_overwrite_leaves_the_old_files(bench: Workbench) -> None:
     sink(bench, "mode: overwrite").run("p")
     bench.write("in.csv", "id,country\n3,nl\nfour,de\n")
@@ -115,7 +129,7 @@ def test_a_swap_cut_in_two_is_recovered_by_the_next_run(bench: Workbench) -> Non
 
 def test_a_finished_swap_whose_old_folder_is_still_there_is_tidied(bench: Workbench) -> None:
     sink(bench, "mode: overwrite").run("p")
-    bench.write(".out.deltaworks-old/part.parquet", "old")
+    shutil.copytree(bench.root / "out", bench.root / ".out.deltaworks-old")
     bench.write("in.csv", "id,country\n5,nl\n")
     bench.run("p")
     assert (ids(bench), hidden(bench)) == ([5], [])

@@ -192,7 +192,7 @@ def test_a_step_that_is_gone_takes_no_rows_back(bench: Workbench) -> None:
 def test_loading_everything_anew_forgets_what_was_set_aside_before(bench: Workbench) -> None:
     start(bench)
     bench.write("orders.csv", ROWS.replace("three", "3"))
-    bench.run("orders", "--full-refresh")
+    bench.run("orders", "--full-refresh", "--drop-history")
     assert groups(bench) == [(2, "typed", "check", 1), (2, "typed", "transform", 1)]
 
 

@@ -169,4 +169,5 @@ def test_checks_warn_drop_and_set_aside_and_every_row_is_accounted_for(bench: Wo
     assert found["expression"] == (False, 2)  # -5, and NULL, which is not >= 0
     assert found["unique"] == (False, 2)
     assert found["row_count"][0] is False
-    assert len(document["notes"]) == 2
+    assert len(document["notes"]) == 3
+    assert document["notes"][-1] == "2 of 5 rows (40%) go into quarantine"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from deltaworks.engines.spark.revert import Reversal
+from deltaworks.engines.spark.write import TableWriter
 from deltaworks.sinks.delta import DeltaSink
 from tests.workbench import Answer, Workbench
 
@@ -89,6 +92,31 @@ def test_an_overwrite_is_taken_back_only_as_the_last(bench: Workbench, later: bo
     answer = undo(bench, run, "--apply")
     assert answer.code == (5 if later else 0)
     assert values(bench) == ({3: "c"} if later else {1: "a"})
+
+
+def test_what_another_writer_commits_meanwhile_stays(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from deltalake import DeltaTable, write_deltalake
+
+    bench.pipeline("orders", EXTRACT + APPEND)
+    feed(bench, "a", "1,a")
+    run = feed(bench, "b", "2,b")
+    real, place = Reversal.commit, str(bench.table("orders"))
+
+    def overtaken(self: Reversal, writer: TableWriter) -> int | None:
+        rows = pa.table({"id": pa.array([1000], pa.int32()), "v": ["foreign"]})
+        write_deltalake(place, rows, mode="append")
+        return real(self, writer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Reversal, "commit", overtaken)
+        done = undo(bench, run, "--apply", "--json").json
+    assert done["tables"][0]["version"] == bench.version("orders") == 3
+    assert values(bench) == {1: "a", 1000: "foreign"}
+    assert DeltaTable(place).history(1)[0]["operation"] == "UNDO"
+    feed(bench, "c", "3,c")
+    assert values(bench) == {1: "a", 1000: "foreign", 3: "c"}
 
 
 class Cut(BaseException):

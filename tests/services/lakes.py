@@ -53,6 +53,11 @@ class Lake(Workbench):
             handle.write(data)
         return self.at(name)
 
+    def text(self, name: str) -> str:
+        """What an object there says."""
+        with self.server.files().open_input_stream(f"{self.corner}/{name}") as handle:
+            return str(handle.read().decode())
+
     def names(self, folder: str) -> list[str]:
         """All objects below a folder, by their paths in it."""
         from pyarrow.fs import FileSelector, FileType

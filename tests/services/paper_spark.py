@@ -46,14 +46,14 @@ class PaperSpark:
         import deltaworks.engines.spark.write as writing
 
         me = psutil.Process()
-        frame: Any = SimpleNamespace(columns=["id"])
+        frame: Any = SimpleNamespace(columns=["id"], schema=SimpleNamespace(json=lambda: _SCHEMA))
 
         def engine(place: Any, run: Any, **_: Any) -> RunContext:
             spark: Any = SimpleNamespace()
             return RunContext(site=place.site, spark=spark, run_id=run.run_id, now=run.now)
 
         def make(
-            attempt: Attempt, ctx: RunContext, landed: frozenset[str]
+            attempt: Attempt, ctx: RunContext, landed: Mapping[str, CommitInfo]
         ) -> Mapping[str, CommitInfo]:
             steps = {
                 load.inputs[0]: StepFrame(frame=frame, holds_rows=True)

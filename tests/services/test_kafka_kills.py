@@ -110,7 +110,7 @@ def test_a_run_that_follows_reads_what_comes_until_it_is_stopped(
     sender.start()
     stopped = bench.cli("run", "orders", "--follow", "0.5s", "--timeout", "4m", "--quiet")
     sender.join()
-    assert stopped.code == 130, stopped.stderr
+    assert stopped.code == 0, stopped.stderr  # it has no other end
     assert sorted(row["id"] for row in bench.rows("orders")) == [0, 1, 2]
     bench.cli("run", "orders")
     assert sorted(row["id"] for row in bench.rows("orders")) == [0, 1, 2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,10 +21,13 @@ from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.engines.deltars.look import Look
 from deltaworks.engines.locations import remove_folder
 from deltaworks.engines.lock import lock_of, locked
-from deltaworks.engines.objects import lease
+from deltaworks.engines.objects import claim, lease
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
+from deltaworks.runtime.attempt import Attempt
+from deltaworks.runtime.ledger import Ledger
+from deltaworks.runtime.quarantine import Choice, Quarantine, Returning
 from tests.services.lakes import Lake
 from tests.services.paper_spark import PaperSpark
 from tests.services.proxy import Proxy, proxy_before
@@ -306,32 +310,49 @@ def test_the_jvm_stands_in_the_lock_before_anything_is_committed(lake: Lake, pro
         signed = json.loads(Bucket(lake.at("wh"), stores).read(str(place))[0])  # type: ignore[index]
         assert signed["jvm"] == [4711, 5.0]
         proxy.slow_down(0)
-    assert lake.names("wh") == []
+    assert lake.names("wh") == [".t.lock"]
 
 
-def test_a_lock_is_ours_until_it_is_removed(
-    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("at", ["the next beat", "the commit"])
+def test_a_run_that_was_overtaken_commits_nothing_and_gives_nothing_up(
+    lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """Or another thread of this process takes it for one that was left, and loses it."""
-    delete, held = Bucket.delete, []
+    """The batch is the next one's by now, and what it has put into quarantine too."""
+    PaperSpark(lake).install(monkeypatch)
+    if at == "the commit":
+        monkeypatch.setattr(claim, "RECENT_SHARE", 0.0)  # as if the last renewal were long ago
+    else:
+        monkeypatch.setattr(lease, "_BEAT_SECONDS", 0.1)
+    lake.write("in/a.csv", "id\n1\n")
+    lake.pipeline(
+        "p",
+        "extract: {type: csv, path: in, schema: 'id long'}\n"
+        "load: {type: delta, table: t, mode: append}\n",
+    )
+    cleared = list[object]()
+    monkeypatch.setattr(Quarantine, "clear", lambda *_: cleared.append("cleared"))
 
-    def watched(bucket: Bucket, addresses: list[str]) -> None:
-        held.append(set(lease._OWN))
-        delete(bucket, addresses)
+    def overtaken(attempt: Attempt, _: object) -> None:
+        lake.put("wh/.t.lock", json.dumps({"host": "elsewhere", "pid": 1, "token": "other"}))
+        while at == "the next beat" and not attempt.place.halt.asked:
+            time.sleep(0.05)
 
-    monkeypatch.setattr(Bucket, "delete", watched)
-    places = [lock_of(lake.at(f"wh/{name}")) for name in "ab"]
-    with locked(places, wait_seconds=0, notify=lambda _: None, stores=stores) as locks:
-        own = set(lease._OWN)
-        locks.require()
-        assert len(own) == len(lake.names("wh")) == 2
-    assert [len(tokens & own) >= 1 for tokens in held] == [True, True]
-    assert (lease._OWN & own, lake.names("wh")) == (set(), [])
+    monkeypatch.setattr(Attempt, "_judge", overtaken)
+    result = lake.open().run("p")
+    said = "was taken over" if at == "the commit" else "another driver has taken over its locks"
+    assert said in str(result.error)
+    assert [name for name in lake.names("wh/t") if name.endswith(".json")] == []
+    assert cleared == []
+    (ledger,) = Ledger.everyone(lake.at("wh"), stores)
+    assert ledger.state().unfinished is not None
 
 
-MOST_REQUESTS = 26
-"""Of a run with one table that stands, its books and its locks; raise it only for a reason."""
-MOST_FIRST_REQUESTS = 32
+MOST_REQUESTS = 29  # a look at the quarantine among them, for slices of lost batches
+"""Of a run with one table that stands, its books and its locks; raise it only for a reason.
+
+Each lock takes a look, a put, the JVM's name and a put to let go: its object stays, so that nobody
+can remove another one's, and is looked at before it is replaced."""
+MOST_FIRST_REQUESTS = 37
 """The same when the run makes its table."""
 
 
@@ -361,3 +382,22 @@ def test_a_run_asks_little_of_the_store_however_many_there_were(
     assert len(project.runs()) == 7
     assert {run.status for run in project.runs()} == {"succeeded"}
     assert DeltaTable(lake.at("wh/p"), storage_options=lake.options()).version() == 5
+
+
+def test_a_quarantine_that_delta_rs_wrote_is_cleared_and_refilled_in_its_bucket(
+    lake: Lake, stores: Stores
+) -> None:
+    """Rows are taken out and put back with the project's own keys, which no environment has."""
+    quarantine = Quarantine.of(lake.at("wh"), project="shop", pipeline="p", stores=stores)
+    names = ("project", "pipeline", "stage", "rule", "row")
+    data = pa.table({name: ["shop", "shop"] for name in names})
+    data = data.set_column(1, "pipeline", pa.array(["p", "other"]))
+    data = data.append_column("batch", pa.array([1, 1])).append_column("n", pa.array([1, 2]))
+    options = lake.options()
+    write_deltalake(quarantine.location, data, storage_options=options)
+    assert quarantine.discard(Choice(batch=1), note={"why": "test"}) == 1
+    assert [row["n"] for row in lake.rows(quarantine.location)] == [2]
+    back = Returning(0, quarantine._mine)
+    for _ in range(2):
+        quarantine._return(back, key="k", note={"why": "test"})
+    assert sorted(row["n"] for row in lake.rows(quarantine.location)) == [1, 2]

@@ -15,7 +15,7 @@ from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.engines.deltars.object_log import ObjectLog, object_log
 from deltaworks.engines.objects import bucket as client
 from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.errors import CommitConflict
+from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
 from tests.services.lakes import Lake
 
@@ -117,3 +117,48 @@ def test_of_two_who_make_a_book_at_once_the_later_writes_into_the_first(
     one = book(lake, stores)
     one.append(event(1))
     assert [row["n"] for row in one.read()] == [1]
+
+
+def test_a_history_in_a_bucket_has_every_version(lake: Lake, stores: Stores) -> None:
+    place, bucket = lake.at("t"), Bucket(lake.at("t"), stores)
+    for n in range(3):
+        write_deltalake(place, pa.table({"n": [n]}), mode="append", storage_options=lake.options())
+    address = f"{place}/_delta_log/{1:020d}.json"
+    found = bucket.read(address)
+    assert found is not None
+    lines = [line for line in found[0].splitlines() if b'"commitInfo"' not in line]
+    bucket.put(address, b"\n".join(lines) + b"\n")
+    records = DeltaRsEngine(stores).history(place)
+    assert [record.version for record in records] == [2, 1, 0]
+    assert records[1].operation == ""
+    assert records[1].timestamp_ms > 0
+
+
+def test_a_last_commit_of_blank_lines_in_a_bucket_is_damage(lake: Lake, stores: Stores) -> None:
+    place, bucket = lake.at("t"), Bucket(lake.at("t"), stores)
+    for n in range(2):
+        write_deltalake(place, pa.table({"n": [n]}), mode="append", storage_options=lake.options())
+    bucket.put(f"{place}/_delta_log/{1:020d}.json", b"\n\n")
+    with pytest.raises(DamagedTable, match="commit 1 says nothing"):
+        DeltaRsEngine(stores).info(place)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("[1]", "line 2 of commit 1 cannot be read"),
+        ('{"add": {"path": "x"}}', 'holds "add" without a size'),
+        ('{"add": {"path": "x", "size": 1, "partitionValues": {}, "stats": "?"}}', "statistics"),
+        ('{"txn": {"version": 1}}', "without a writer"),
+    ],
+)
+def test_a_commit_in_a_bucket_is_read_as_carefully_as_one_on_a_disk(
+    lake: Lake, stores: Stores, line: str, told: str
+) -> None:
+    place = lake.at("hostile")
+    write_deltalake(place, pa.table({"id": [1]}), storage_options=lake.options())
+    engine = DeltaRsEngine(stores)
+    assert engine.info(place) is not None
+    lake.put(f"hostile/_delta_log/{1:020d}.json", f'{{"commitInfo": {{}}}}\n{line}\n')
+    with pytest.raises(DamagedTable, match=told):
+        engine.info(place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import signal
 import subprocess
 import sys
 import threading
@@ -12,20 +12,28 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.config.storage import Stores
+from deltaworks.config.storage import StorageSettings, Stores
 from deltaworks.engines import locations
-from deltaworks.engines.clearance import claim, require_free
+from deltaworks.engines.clearance import claim as mark_begun
+from deltaworks.engines.clearance import require_free
 from deltaworks.engines.files import changed_file, file_bounds
 from deltaworks.engines.lock import lock_of, locked
-from deltaworks.engines.objects import lease
+from deltaworks.engines.objects import claim, lease
 from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.engines.owner import signature
+from deltaworks.engines.spark.first_load import tidied
 from deltaworks.engines.spark.object_folder import ObjectFolder
-from deltaworks.errors import CommitConflict, GuardError, InputError, UnsupportedOperation
+from deltaworks.errors import (
+    CommitConflict,
+    EngineError,
+    GuardError,
+    InputError,
+    UnsupportedOperation,
+)
 from deltaworks.runtime.records import RunRecords
 from tests.services.lakes import QUICK, Lake
 from tests.services.proxy import proxy_before
@@ -118,7 +126,7 @@ def test_a_place_that_a_run_had_begun_to_fill_is_free_and_one_of_others_is_not(
     lake: Lake, stores: Stores
 ) -> None:
     require_free(lake.at("wh/t"), stores)
-    claim(lake.at("wh/t"), stores)
+    mark_begun(lake.at("wh/t"), stores)
     lake.put("wh/t/part-0.parquet", "left")
     require_free(lake.at("wh/t"), stores)
     write_deltalake(lake.at("wh/t"), pa.table({"id": [1]}), storage_options=lake.options())
@@ -128,6 +136,25 @@ def test_a_place_that_a_run_had_begun_to_fill_is_free_and_one_of_others_is_not(
     lake.put("theirs/x.csv", "id")
     with pytest.raises(InputError, match="is not a Delta table"):
         require_free(lake.at("theirs"), stores)
+
+
+def test_the_lock_of_a_table_that_is_a_whole_bucket_is_not_in_its_way(lake: Lake) -> None:
+    lake.server.files().create_dir(f"whole-{lake.root.name[:20].replace('_', '-')}0")
+    bucket = f"s3://whole-{lake.root.name[:20].replace('_', '-')}0"
+    stores = Stores({bucket: StorageSettings(**reached(lake))})  # type: ignore[arg-type]
+    with locked([lock_of(bucket)], wait_seconds=0, notify=lambda _: None, stores=stores):
+        require_free(bucket, stores)
+    Bucket(bucket, stores).put(f"{bucket}/.x.csv.lock", b"{}")  # of something that never was
+    require_free(bucket, stores)
+    Bucket(bucket, stores).put(f"{bucket}/theirs.csv", b"id")
+    with pytest.raises(InputError, match="is not a Delta table"):
+        require_free(bucket, stores)
+
+
+def reached(lake: Lake) -> dict[str, object]:
+    """How the server is reached by who knows no project."""
+    keys = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY, "region": "us-east-1"}
+    return {"endpoint": lake.server.endpoint, "path_style": True, **keys}
 
 
 def hold(lake: Lake, stores: Stores, *, wait_seconds: float = 0) -> object:
@@ -143,64 +170,123 @@ def test_a_second_driver_is_refused_with_the_reason(lake: Lake, stores: Stores) 
             pass
         assert str(os.getpid()) in caught.value.message
     with hold(lake, stores):  # type: ignore[attr-defined]
-        assert lake.names("wh") == [".orders.lock"]
-    assert lake.names("wh") == []
+        assert "free" not in signed(lake, stores)
+    assert signed(lake, stores)["free"] is True  # it stays, for the fence of the next
 
 
-def signed(lake: Lake, **owner: object) -> None:
-    """A lock that somebody holds."""
-    told = {
-        "host": socket.gethostname(),
-        "pid": 1,
-        "started": 0.0,
-        "jvm": None,
-        "beat": time.time(),
-    }
+def sign(lake: Lake, **owner: object) -> None:
+    """Let somebody hold the lock: a driver that has ended, unless it is told otherwise."""
+    told = {**signature(None), "pid": 2**22 + 1, "token": "other", "fence": 7, "at": time.time()}
     lake.put("wh/.orders.lock", json.dumps({**told, **owner}))
+
+
+def signed(lake: Lake, stores: Stores) -> dict[str, object]:
+    """Who holds the lock."""
+    found = Bucket(lake.at("wh"), stores).read(str(lock_of(lake.at("wh/orders"))))
+    assert found is not None
+    return dict(json.loads(found[0]))
 
 
 def test_what_a_dead_driver_of_this_machine_held_is_free_at_once(
     lake: Lake, stores: Stores
 ) -> None:
-    child = subprocess.Popen([sys.executable, "-c", ""])
-    child.wait()
-    signed(lake, pid=child.pid)
+    sign(lake)
     with hold(lake, stores):  # type: ignore[attr-defined]
-        pass
-
-
-def test_what_this_process_could_not_let_go_it_may_take_again(lake: Lake, stores: Stores) -> None:
-    signed(lake, pid=os.getpid(), started=psutil.Process().create_time(), token="older")  # noqa: S106 - no secret
-    with hold(lake, stores):  # type: ignore[attr-defined]
-        pass
+        assert signed(lake, stores)["fence"] == 8
 
 
 def test_a_driver_elsewhere_holds_its_lock_as_long_as_it_is_renewed(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    signed(lake, host="elsewhere")
-    with pytest.raises(GuardError, match="on elsewhere"), hold(lake, stores, wait_seconds=0.6):  # type: ignore[attr-defined]
+    monkeypatch.setattr(claim, "LEASE_SECONDS", 2.0)
+    renewing = threading.Event()
+
+    def renew() -> None:
+        while not renewing.wait(0.2):
+            sign(lake, namespace="of another container")
+
+    sign(lake, namespace="of another container")
+    renewer = threading.Thread(target=renew)
+    renewer.start()
+    with pytest.raises(GuardError, match="in use"), hold(lake, stores, wait_seconds=2.5):  # type: ignore[attr-defined]
         pass
-    monkeypatch.setattr(lease, "LEASE_SECONDS", 0.3)
-    with hold(lake, stores, wait_seconds=5):  # type: ignore[attr-defined]
-        pass
-    signed(lake, host="elsewhere", beat=time.time() - 100_000)
+    renewing.set()
+    renewer.join()
+    start = time.monotonic()
     with hold(lake, stores):  # type: ignore[attr-defined]
-        pass
+        assert time.monotonic() - start >= 2
 
 
-def test_a_driver_that_was_overtaken_is_told_and_leaves_the_lock_alone(
+SLEEPER = """
+import json, sys
+from deltaworks.config.storage import StorageSettings, Stores
+from deltaworks.engines.lock import locked
+from deltaworks.engines.objects import claim, lease
+from deltaworks.errors import GuardError
+claim.LEASE_SECONDS, lease._BEAT_SECONDS = 2.0, 0.3
+word = json.loads(sys.argv[1])
+stores = Stores({word["bucket"]: StorageSettings(**word["storage"])})
+with locked([word["lock"]], wait_seconds=0, notify=print, stores=stores) as locks:
+    locks.require()
+    print("held", flush=True)
+    sys.stdin.readline()
+    try:
+        locks.require()
+        print("may commit", flush=True)
+    except GuardError as error:
+        print(error.message, flush=True)
+"""
+
+
+def test_a_driver_that_was_stopped_and_overtaken_may_neither_commit_nor_let_go(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "_BEAT_SECONDS", 0.1)
-    with hold(lake, stores) as locks:  # type: ignore[attr-defined]
-        time.sleep(0.3)
-        locks.require()
-        signed(lake, host="elsewhere")
-        time.sleep(0.5)
-        with pytest.raises(GuardError, match="taken over"):
+    monkeypatch.setattr(claim, "LEASE_SECONDS", 2.0)
+    word = {
+        "bucket": f"s3://{lake.bucket}",
+        "storage": reached(lake),
+        "lock": lock_of(lake.at("wh/orders")),
+    }
+    command = [sys.executable, "-c", SLEEPER, json.dumps(word)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as driver:
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "held\n"
+        driver.send_signal(signal.SIGSTOP)
+        driver.stdin.write("go on\n")
+        driver.stdin.flush()
+        with hold(lake, stores, wait_seconds=30) as locks:  # type: ignore[attr-defined]
+            mine = signed(lake, stores)
+            assert mine["fence"] == 2
+            driver.send_signal(signal.SIGCONT)
+            assert "was taken over" in driver.stdout.readline()
+            assert driver.wait(30) == 0
+            assert signed(lake, stores)["token"] == mine["token"]
             locks.require()
-    assert lake.names("wh") == [".orders.lock"]
+
+
+def test_an_answer_that_is_lost_does_not_lose_the_lock(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client asks again by itself, and is told that the lock has changed: by itself."""
+    monkeypatch.setattr(lease, "_BEAT_SECONDS", 0.2)
+    with proxy_before(lake.server.port) as proxy:
+        lake.settle(f"endpoint: '{proxy.endpoint}', path_style: true")
+        stores = lake.open().config.stores
+        proxy.lose_answer(r"\.orders\.lock")  # to the first put
+        with hold(lake, stores) as locks:  # type: ignore[attr-defined]
+            assert ".orders.lock" in proxy.struck()
+            before = signed(lake, stores)
+            proxy.lose_answer(r"\.orders\.lock")  # to a renewal
+            assert ".orders.lock" in proxy.struck()
+            time.sleep(0.5)
+            locks.require()
+            after = signed(lake, stores)
+            assert before["token"] == after["token"]
+            assert before["write"] != after["write"]
+            proxy.lose_answer(r"\.orders\.lock")
+        assert signed(lake, stores)["free"] is True
 
 
 def test_books_that_several_make_at_once_are_one(lake: Lake, stores: Stores) -> None:
@@ -290,6 +376,40 @@ def test_slow_answers_only_take_longer(lake: Lake, stores: Stores) -> None:
         records = RunRecords(lake.at("slow"), "shop", stores=slow)
         records.started("run-1", "orders", datetime.now(UTC))
     assert len(RunRecords(lake.at("slow"), "shop", stores=stores).all()) == 1
+
+
+@pytest.mark.parametrize("left", ["_deltaworks.lock", "below/.inner.lock"])
+def test_a_lock_that_was_let_go_is_no_file_of_others(lake: Lake, stores: Stores, left: str) -> None:
+    place = lake.at("with-lock")
+    folder = ObjectFolder(place, stores, file_format="csv", options={})
+    Bucket(place, stores).create(f"{place}/{left}", b"{}")
+    folder.refuse_foreign(folder.manifest(), replace=True)
+    Bucket(place, stores).create(f"{place}/theirs.csv", b"a,b")
+    with pytest.raises(InputError, match="did not write"):
+        folder.refuse_foreign(folder.manifest(), replace=True)
+
+
+def test_a_first_load_that_fails_in_a_bucket_leaves_what_was_there(
+    lake: Lake, stores: Stores
+) -> None:
+    place, bucket = lake.at("first"), Bucket(lake.at("first"), stores)
+    old = (f"{place}/_delta_log/_begun", f"{place}/part-0.parquet", f"{place}/.inner.lock")
+    for address in old[:2]:
+        bucket.put(address, b"what a run that died left behind")
+
+    def load(commit: bytes = b"") -> None:
+        for name in ("part-1.parquet", "day=1/part-2.parquet", ".inner.lock"):
+            bucket.put(f"{place}/{name}", b"new")
+        if commit:
+            bucket.put(f"{place}/_delta_log/{0:020d}.json", commit)
+        raise EngineError("it did not work")
+
+    with pytest.raises(EngineError), tidied(place, stores, before=require_free(place, stores)):
+        load()
+    assert {one.address for one in bucket.listed(place)} == set(old)
+    with pytest.raises(EngineError), tidied(place, stores, before=require_free(place, stores)):
+        load(b"{}")
+    assert len(bucket.listed(place)) == len(old) + 3
 
 
 def test_of_two_who_write_a_manifest_the_later_is_refused(lake: Lake, stores: Stores) -> None:

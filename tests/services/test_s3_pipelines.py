@@ -39,7 +39,8 @@ def test_the_orders_job_runs_on_s3_and_is_looked_at_without_a_jvm(lake: Lake) ->
     assert len(lake.cli("table", "history", "orders", "--json").json["commits"]) == 2
     assert len(lake.cli("runs", "list", "--json").json["runs"]) == 2
     assert "1" in lake.cli("quarantine", "list").stdout
-    assert [name for name in lake.names("wh") if name.endswith(".lock")] == []
+    locks = [lake.text(f"wh/{name}") for name in lake.names("wh") if name.endswith(".lock")]
+    assert [json.loads(text).get("free") for text in locks] == [True, True]  # nobody has them
     back = lake.cli("table", "restore", "orders", "--version", "0", "--apply", "--json")
     assert back.json["pipelines"] == [{"pipeline": "orders", "batches": [2]}]
     assert [row["name"] for row in lake.rows("orders")] == ["a", "c"]
@@ -105,8 +106,13 @@ def test_readers_of_a_folder_see_whole_batches_at_every_moment(lake: Lake) -> No
     lake.run("read")
     assert [row["id"] for row in lake.rows("t")] == ["4"]
     lake.put("in/a.csv", "id,day\n5,fri\n")
+    lake.put("out/_theirs", "hidden")
     lake.run("swap")
     assert not set(first) & set(lake.names("out"))
+    assert "_theirs" in lake.names("out")
+    lake.put("out/day=fri/notes.csv", "id\n7\n")
+    assert 'did not write, such as "day=fri/notes.csv"' in lake.fail("swap").stderr
+    assert "day=fri/notes.csv" in lake.names("out")
 
 
 def test_a_folder_of_others_is_not_replaced_and_a_file_is_no_folder(lake: Lake) -> None:
@@ -120,7 +126,7 @@ def test_a_folder_of_others_is_not_replaced_and_a_file_is_no_folder(lake: Lake) 
         target = f'path: "{lake.at(place)}"'
         lake.pipeline(name, COPY.format(**source, to="csv", target=target, mode="overwrite"))
         assert said in lake.fail(name).stderr
-    assert lake.names("theirs") == ["x.csv"]
+    assert lake.names("theirs") == [".x.csv.lock", "x.csv"]  # a lock stays, and is free
     target = f'path: "{lake.at("theirs")}"'
     lake.pipeline("table", COPY.format(**source, to="delta", target=target, mode="append"))
     assert "is not a Delta table" in lake.fail("table").stderr

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 import zlib
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.config.vault.credential import parse_credential
 from deltaworks.config.vault.memory import MemoryVault
 from deltaworks.errors import DeltaworksError, GuardError, StorageError
 from deltaworks.model.epochs import Limits
+from deltaworks.model.events import Event, Warned
+from deltaworks.model.table_ref import TableRef
+from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from deltaworks.streams.upkeep import UpkeepPlan
 from tests.services.buckets import Bucket
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -156,3 +162,93 @@ def test_history_is_filled_in_beside_the_live_stream(bucket: Bucket) -> None:
             backfill.write(batch(1000 + n))
             backfill.commit_epoch(n)
     assert bucket.ids() == [0, 1, 2, 1000, 1001, 1002]
+
+
+def test_a_writer_that_cleans_up_after_a_restore_knows_its_epochs(bucket: Bucket) -> None:
+    with bucket.opened() as sink:
+        for n in range(1, 6):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+    bucket.put("stream.w.0123.0.parquet")  # of a session that was killed
+    DeltaTable(bucket.location, storage_options=bucket.options).restore(3)
+    for _ in range(2):
+        with bucket.opened() as sink:
+            assert sink.last_committed_epoch == 3
+    assert "stream.w.0123.0.parquet" not in bucket.names()
+    with bucket.opened() as sink:
+        for n in range(2, 7):
+            sink.write(batch(n))
+            assert sink.commit_epoch(n).skipped == (n <= 3)
+    assert bucket.ids() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_writer_that_was_set_back_to_before_its_first_epoch_cleans_up_too(bucket: Bucket) -> None:
+    with bucket.opened() as sink:
+        sink.commit_epoch(1)
+    bucket.put("stream.w.0123.0.parquet")
+    DeltaTable(bucket.location, storage_options=bucket.options).restore(0)
+    for _ in range(2):
+        with bucket.opened() as sink:
+            assert sink.last_committed_epoch is None
+
+
+def test_a_second_session_stops_the_first_however_the_table_is_spelled(bucket: Bucket) -> None:
+    options = StreamOptions(
+        writer_id="w", storage_options=bucket.options, limits=Limits(flush_rows=1)
+    )
+    new = NewTable(schema=SCHEMA)
+    first = open_stream(TableRef("ev", bucket.location), options, new_table=new)
+    first.write(batch(1))
+    first.commit_epoch(1)
+    first.write(batch(2))
+    while first.buffered_bytes:  # its file is stored, its epoch still open
+        time.sleep(0.01)
+    with open_stream(TableRef(bucket.location, bucket.location), options) as second:
+        assert second.last_committed_epoch == 1
+        with pytest.raises(GuardError, match="another process writes"):
+            first.commit_epoch(2)
+        assert first.close() == 1
+        second.write(batch(2))
+        second.commit_epoch(2)
+    assert bucket.ids() == [1, 2]
+
+
+def test_a_late_overwrite_in_a_bucket_replaces_what_it_saw(bucket: Bucket) -> None:
+    joins = UpkeepPlan(checkpoint_every=6, compact_files=2)
+    with bucket.opened(upkeep=joins) as sink:
+        for n in range(1, 6):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+        looked = DeltaTable(bucket.location, storage_options=bucket.options)
+        sink.write(batch(6))
+        sink.commit_epoch(6)
+    write_deltalake(looked, pa.table({"id": [100], "s": ["x"]}), mode="overwrite")
+    assert bucket.ids() != [6, 100]
+    heard: list[Event] = []
+    options = StreamOptions(writer_id="w", upkeep=joins, storage_options=bucket.options)
+    ref = TableRef("t", bucket.location)
+    open_stream(ref, options, tell=heard.append).close()
+    (warned,) = (event for event in heard if isinstance(event, Warned))
+    assert "did not see that files had been joined" in warned.message
+    assert bucket.ids() == [6, 100]
+    with bucket.opened(upkeep=joins) as sink:
+        assert sink.last_committed_epoch == 6
+        sink.write(batch(7))
+        sink.commit_epoch(7)
+    assert bucket.ids() == [6, 7, 100]
+
+
+def test_a_table_made_anew_in_a_bucket_stops_an_open_stream(bucket: Bucket, s3: S3Server) -> None:
+    with bucket.opened() as sink:
+        for n in (1, 2):
+            sink.write(batch(n))
+            sink.commit_epoch(n)
+        s3.files().delete_dir(f"{bucket.name}/t")
+        with bucket.opened("other") as other:
+            for n in range(4):
+                other.write(batch(100 + n))
+                other.commit_epoch(n)
+        sink.write(batch(3))
+        with pytest.raises(GuardError, match="dropped and made anew"):
+            sink.commit_epoch(3)
+    assert bucket.ids() == [100, 101, 102, 103]

@@ -72,7 +72,7 @@ plain = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fals
 stop_session(plain)  # not ours, so it goes on
 answer["plain_goes_on"] = plain.range(2).count()
 try:
-    adopt_session(plain)
+    adopt_session(plain, {})
 except DeltaworksError as error:
     answer["plain"] = [type(error).__name__, error.message]
 plain.stop()
@@ -83,7 +83,7 @@ plain = (
     .getOrCreate()
 )
 try:
-    adopt_session(plain)
+    adopt_session(plain, {})
 except DeltaworksError as error:
     answer["no_jar"] = [type(error).__name__, error.message]
 plain.stop()

@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.errors import BatchKeyError, InputError, SchemaMismatch
+from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
+from deltaworks.errors import BatchKeyError, CommitConflict, InputError, SchemaMismatch
 from deltaworks.model.epochs import Limits
-from deltaworks.streams.changelog import changes, newest
-from deltaworks.streams.landing import Spool
+from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest
+from deltaworks.streams.landing import Spool, partitions_condition
 from tests.streams.tables import SCHEMA, batch, ids, opened, rows, table
 
 PLACED = pa.schema([("id", pa.int64()), ("c", pa.string())])
@@ -137,7 +137,7 @@ def test_an_envelope_may_lack_what_was_before() -> None:
     rows_ = envelope(("c", None, {"id": 1, "s": "a"}, 1))
     blank = rows_.set_column(1, "before", pa.nulls(1))
     opened_up = changes(blank, op_column="", sequence_by="ts_ms").to_pylist()
-    assert opened_up == [{"id": 1, "s": "a", "__gone": False, "__sequence": 1}]
+    assert opened_up == [{"id": 1, "s": "a", GONE: False, SEQUENCE: 1}]
 
 
 @pytest.mark.parametrize(
@@ -205,6 +205,38 @@ def test_a_compaction_at_the_same_time_neither_doubles_nor_loses_rows(
         sink.write(placed(nl=[9]))
         sink.commit_epoch(1)
     assert ids(tmp_path) == [9]
+
+
+@pytest.mark.parametrize("place", ["nl", "it's", "it''s"])
+def test_what_another_writer_put_into_a_partition_meanwhile_is_not_passed_over(
+    tmp_path: Path, place: str
+) -> None:
+    """delta-rs judges by the text of the condition, and misreads one with two quotes in it."""
+    with opened(tmp_path, schema=PLACED, partition_by=("c",)) as sink:
+        sink.write(placed(de=[1]))
+        sink.commit_epoch(1)
+    seen = EpochTable(TablePlace(f"{tmp_path}/t", {}), table(tmp_path))
+    write_deltalake(f"{tmp_path}/t", placed(**{place: [2]}), mode="append")
+    ours = placed(**{place: [3]})
+    with pytest.raises(CommitConflict):
+        seen.replace(ours, partitions_condition(ours, ["c"]), (), {})
+    assert ids(tmp_path) == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
+@pytest.mark.parametrize("mode", ["append", "overwrite_partitions", "upsert", "changelog"])
+def test_a_text_that_spark_would_read_as_null_makes_no_partition(
+    tmp_path: Path, mode: str, text: str
+) -> None:
+    words: dict[str, Any] = {"keys": ["id"]} if mode in ("upsert", "changelog") else {}
+    data = placed(**{text: [1]})
+    if mode == "changelog":
+        words["op_column"], data = "op", data.append_column("op", pa.array(["c"]))
+    with (
+        opened(tmp_path, schema=PLACED, partition_by=("c",), mode=mode, **words) as sink,
+        pytest.raises(InputError, match=r'partition column "c" has .*keep as NULL'),
+    ):
+        sink.write(data)
 
 
 CHANGE = st.tuples(st.integers(0, 4), st.sampled_from("abc"), st.sampled_from("cud"))

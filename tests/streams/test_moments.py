@@ -15,6 +15,7 @@ from deltalake.transaction import AddAction
 from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.moments import Moments
+from deltaworks.engines.deltars.rows import delete_rows
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.streams.opening import NewTable, stream_into
 from tests.streams.tables import opened, rows, table
@@ -89,6 +90,15 @@ def test_files_with_old_moments_are_not_joined(tmp_path: Path) -> None:
     place = TablePlace(str(tmp_path / "t"), {})
     assert EpochTable(place, place.open()).compact({}, small_bytes=10**6) == 0
     assert table(tmp_path).version() == 3
+
+
+def test_no_row_is_deleted_from_files_with_old_moments(tmp_path: Path) -> None:
+    """What a file has beside the deleted row would be written anew, at another time."""
+    opened(tmp_path, schema=SCHEMA).close()
+    add_as_spark(tmp_path, "part-0.parquet", moments(id1=FAR, id2=NEAR))
+    with pytest.raises(UnsupportedOperation, match="too far away"):
+        delete_rows(str(tmp_path / "t"), "id = 2", note={})
+    assert table(tmp_path).version() == 1
 
 
 def test_a_file_of_another_folder_counts_as_unknown(tmp_path: Path) -> None:

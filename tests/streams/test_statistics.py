@@ -35,10 +35,11 @@ SCHEMA = pa.schema(
         ("n", pa.struct([("x", pa.int32())])),
     ]
 )
+# Of NaNs delta-rs tells the bits apart, which no writer promises to keep.
 ROW = st.fixed_dictionaries(
     {
         "i": st.none() | st.integers(-(2**63), 2**63 - 1),
-        "f": st.none() | st.floats(allow_nan=True, allow_infinity=True),
+        "f": st.none() | st.floats().map(lambda f: math.nan if math.isnan(f) else f),
         "s": st.none() | st.text(max_size=5) | st.text(min_size=60, max_size=70),
         "d": st.none() | st.decimals(-(10**25), 10**25, places=4),
         "day": st.none() | st.dates(),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from deltaworks.engines.arrow_files.declared import declared_schema
 from deltaworks.engines.arrow_files.parquet import ParquetFiles
+from deltaworks.engines.deltars.events import EventTable
 from deltaworks.errors import StorageError
 from deltaworks.streams.sink import EpochSink
 from tests.streams.tables import SCHEMA
@@ -36,6 +39,40 @@ def streamed(desk: Workbench, *options: str) -> dict[str, Any]:
 
 def ids(desk: Workbench) -> list[int]:
     return sorted(row["id"] for row in desk.rows("events"))
+
+
+def test_a_stream_knows_its_files_in_a_project_that_moved(tmp_path: Path) -> None:
+    desk = Workbench(tmp_path / "shop")
+    desk.pipeline("p", PIPELINE)
+    put(desk, 1)
+    streamed(desk)
+    desk.pipeline("p", PIPELINE.replace("path: inbox", 'path: "./inbox/*.parquet"'))
+    assert streamed(desk)["files"] == 0
+    desk.root.rename(tmp_path / "elsewhere")
+    moved = Workbench(tmp_path / "elsewhere")
+    put(moved, 2)
+    assert streamed(moved)["files"] == 1
+    assert ids(moved) == [1, 2]
+
+
+def test_a_file_that_is_exchanged_while_a_stream_reads_it_is_not_committed(
+    desk: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.pipeline("p", PIPELINE)
+    path = put(desk, 1)
+    read = ParquetFiles.batches
+
+    def exchanged(files: ParquetFiles, place: str, into: pa.Schema) -> Any:
+        pq.write_table(pa.table({"id": [7], "s": ["y"]}, schema=SCHEMA), path)
+        return read(files, place, into=into)
+
+    monkeypatch.setattr(ParquetFiles, "batches", exchanged)
+    answer = desk.cli("stream", "run", "p")
+    assert answer.code != 0
+    assert "changed while it was read" in answer.stderr
+    monkeypatch.undo()
+    streamed(desk)
+    assert ids(desk) == [7]
 
 
 def test_new_files_become_epochs_in_order(desk: Workbench) -> None:
@@ -84,6 +121,30 @@ def test_what_is_cut_off_goes_on_with_the_right_file(
     assert ids(desk) == [0, 1, 2, 3]
 
 
+def test_an_epoch_that_another_project_made_is_not_taken_for_the_one_that_was_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, other = Workbench(tmp_path / "shop"), Workbench(tmp_path / "other")
+    place = f"{tmp_path}/events"
+    for number, desk in enumerate((shop, other)):
+        desk.pipeline("p", PIPELINE.replace("table: events", f'path: "{place}"'))
+        put(desk, number)
+
+    def cut(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(EpochSink, "commit_epoch", cut)
+        assert shop.cli("stream", "run", "p").code == 130
+    streamed(other)
+    refused = shop.cli("stream", "run", "p")
+    assert "no record of what it read" in refused.stderr
+    streamed(shop, "--writer-id", "shop")
+    assert streamed(other)["files"] == 0
+    found = DeltaTable(place).to_pyarrow_table().column("id").to_pylist()
+    assert sorted(found) == [0, 1]
+
+
 def test_after_a_restore_the_lost_files_are_streamed_again(desk: Workbench) -> None:
     desk.pipeline("p", PIPELINE)
     for number in (1, 2, 3):
@@ -93,6 +154,26 @@ def test_after_a_restore_the_lost_files_are_streamed_again(desk: Workbench) -> N
     assert ids(desk) == [1]
     assert streamed(desk)["last_epoch"] == 3
     assert ids(desk) == [1, 2, 3]
+
+
+def test_what_was_read_is_known_from_the_books_of_earlier_versions_or_the_stream_stops(
+    desk: Workbench,
+) -> None:
+    desk.pipeline("p", PIPELINE)
+    put(desk, 1)
+    streamed(desk)
+    place = f"{desk.root}/warehouse/_deltaworks/streams"
+    schema = pa.schema(DeltaTable(place).schema().to_arrow())
+    (page,) = EventTable(place, schema).read()
+    shutil.rmtree(place)
+    put(desk, 2)
+    refused = desk.cli("stream", "run", "p")
+    assert refused.code == 5
+    assert "this project has no record of what it read" in refused.stderr
+    begins, rest = page["writer"].split(":", 1)
+    EventTable(place, schema).append({**page, "writer": f"{begins}:b1946ac9:events:{rest}"})
+    assert streamed(desk)["files"] == 1
+    assert ids(desk) == [1, 2]
 
 
 def test_a_file_that_changed_after_it_was_read_is_refused(desk: Workbench) -> None:
@@ -218,7 +299,9 @@ def test_csv_that_makes_its_table_is_text(desk: Workbench) -> None:
     [
         ("csv", f", schema: '{SCHEMA_TEXT}'", "id,s\nx,1\n", "is not a CSV file, or not as"),
         ("csv", f", schema: '{SCHEMA_TEXT}'", "id,s\n1,2,3\n", "is not a CSV file, or not as"),
-        ("csv", f", schema: '{SCHEMA_TEXT}'", "id,other\n1,2\n", "has the columns id, other"),
+        ("csv", f", schema: '{SCHEMA_TEXT}'", "id,other\n1,2\n", '+ "other" (not in the schema)'),
+        ("csv", f", schema: '{SCHEMA_TEXT}'", "id,id\n1,2\n", 'names column "id" 2 times'),
+        ("csv", f", header: false, schema: '{SCHEMA_TEXT}'", "1,2,3\n", "has 3 columns"),
         ("csv", ", schema: 'id wrong'", "id\n1\n", 'schema "id wrong" cannot be understood'),
         ("csv", ", schema: 'id variant'", "id\n1\n", 'does not know type "variant"'),
         ("csv", ", schema: 'id'", "id\n1\n", 'names no type for "id"'),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from deltaworks.engines.deltars.alike import column_problem, key_problem
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.batches import (
     GONE,
@@ -21,10 +25,11 @@ from deltaworks.engines.deltars.batches import (
     Change,
     KeyedChange,
     create_table,
-    key_problem,
-    type_problem,
 )
+from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.schemas import delta_schema
+from deltaworks.engines.deltars.writable import refuse_unwritable
+from deltaworks.errors import CommitConflict, UnsupportedOperation
 from deltaworks.model.commit import Txn
 from deltaworks.model.schema import Schema
 from deltaworks.model.write import Stamp
@@ -105,7 +110,7 @@ def test_a_merge_does_what_the_model_does(
     counted = replace(done, files=None)
     assert counted == Change(version=1 if moved else None, rows=len(second), **expected)  # type: ignore[arg-type]
     assert stands(place) == model
-    assert BatchTable(place).landed(stamp(2)) == bool(moved)
+    assert DeltaTable(place).transaction_version("writer") == (2 if moved else 1)
 
 
 def test_only_files_that_may_hold_a_key_are_touched(tmp_path: Path) -> None:
@@ -136,7 +141,18 @@ def test_commits_carry_the_batch(tmp_path: Path) -> None:
     assert DeltaTable(place).history()[0]["userMetadata"] == '{"batch": 7}'
     assert DeltaTable(place).version() == 0
     found = BatchTable(place)
-    assert [found.landed(stamp(n)) for n in (6, 7, 8)] == [True, True, False]
+    for n in (6, 7):
+        with pytest.raises(CommitConflict, match="another run landed batch 7"):
+            found.refuse_landed(stamp(n))
+    found.refuse_landed(stamp(8))
+
+
+def test_rows_without_some_of_the_columns_are_added_with_null_there(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    create_table(place, table([(1, "x", 1.0, False)], "number"), stamp(1), partition_by=["Name"])
+    few = pa.table({"v": pa.array([2], pa.int32()), "k": pa.array([2], pa.int32())})
+    assert BatchTable(place).add(few, stamp(2)).inserted == 1
+    assert stands(place) == {1: repr(("x", 1.0)), 2: repr((None, 2.0))}
 
 
 def test_doubtful_statistics_are_left_out(tmp_path: Path) -> None:
@@ -157,16 +173,92 @@ def test_doubtful_statistics_are_left_out(tmp_path: Path) -> None:
         ({"delta.enableChangeDataFeed": "true"}, True, "ChangeDataFeed"),
         ({"delta.enableChangeDataFeed": "true"}, False, ""),
         ({"delta.appendOnly": "true"}, True, "appendOnly"),
+        ({"delta.enableChangeDataFeed": "True"}, True, "ChangeDataFeed"),
+        ({"delta.appendOnly": "TRUE"}, True, "appendOnly"),
         ({"delta.setTransactionRetentionDuration": "interval 1 days"}, False, "Retention"),
     ],
 )
 def test_tables_that_are_not_for_delta_rs_are_known(
     tmp_path: Path, properties: dict[str, str], merges: bool, reason: str
 ) -> None:
-    DeltaTable.create(str(tmp_path), pa.schema([("k", pa.int64())]), configuration=properties)
+    table_with(tmp_path, properties)
     problem = BatchTable(str(tmp_path)).problem(merges=merges)
     assert reason in problem
     assert bool(problem) == bool(reason)
+
+
+def table_with(place: Path, properties: dict[str, str]) -> DeltaTable:
+    """A table with properties that another engine set, and spelled as it liked."""
+    DeltaTable.create(str(place), pa.schema([("k", pa.int64())]))
+    commit = place / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = properties
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    return DeltaTable(str(place))
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"delta.appendOnly": "True"}, "append-only"),
+        ({"delta.enableChangeDataFeed": "True"}, '"True", which delta-rs does not read'),
+    ],
+)
+def test_a_stream_does_not_change_rows_against_a_flag_in_capitals(
+    tmp_path: Path, properties: dict[str, str], reason: str
+) -> None:
+    found = table_with(tmp_path, properties)
+    with pytest.raises(UnsupportedOperation, match=reason):
+        refuse_unwritable(found, label="t", only_adds=False)
+    refuse_unwritable(found, label="t", only_adds=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        (pa.decimal128(10, 2), Decimal("7.25")),
+        (pa.timestamp("us", "UTC"), datetime(2026, 1, 1, 0, 0, 0, 123456, tzinfo=UTC)),
+        (pa.string(), "''"),
+        (pa.string(), "\\'"),
+        (pa.int64(), 7),
+    ],
+)
+def test_of_two_writers_that_insert_one_key_the_later_is_told(
+    tmp_path: Path, kind: pa.DataType, key: object
+) -> None:
+    """delta-rs itself misreads its own text of such keys, and would let both insert it."""
+
+    def row(name: str) -> pa.Table:
+        return pa.table({"k": pa.array([key], kind), "Name": [name]})
+
+    place = str(tmp_path / "t")
+    create_table(place, row("first").slice(0, 0), stamp(1), partition_by=())
+    late = BatchTable(place)
+    BatchTable(place).add(row("another"), stamp(2))
+    names = ("k", "Name")
+    change = KeyedChange(keys=("k",), updated=("Name",), compared=("Name",), inserted=names)
+    with pytest.raises(CommitConflict):
+        late.merge(row("late"), change, stamp(3))
+    done = BatchTable(place).merge(row("late"), change, stamp(3))
+    assert (done.inserted, done.updated) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_forgotten"), [("interval 30 days", True), ("INTERVAL 365 DAYS", False)]
+)
+def test_a_checkpoint_forgets_no_commit_that_the_table_keeps(
+    tmp_path: Path, kept: str, is_forgotten: bool
+) -> None:
+    table_with(tmp_path, {"delta.logRetentionDuration": kept})
+    first = tmp_path / "_delta_log" / f"{0:020d}.json"
+    BatchTable(str(tmp_path)).add(pa.table({"k": [1]}), stamp(1))
+    long_ago = time.time() - timedelta(days=40).total_seconds()
+    os.utime(first, (long_ago, long_ago))
+    place = TablePlace(str(tmp_path), {})
+    EpochTable(place, place.open()).checkpoint()
+    assert first.exists() is not is_forgotten
 
 
 def test_a_column_that_must_not_be_null_is_for_spark(tmp_path: Path) -> None:
@@ -177,11 +269,11 @@ def test_a_column_that_must_not_be_null_is_for_spark(tmp_path: Path) -> None:
 
 def test_types_are_judged_by_name() -> None:
     nested = delta_schema(pa.schema([("s", pa.struct([("a", pa.string())]))]))
-    assert "type" in type_problem(nested)
+    assert "type" in column_problem(nested)
     simple = delta_schema(pa.schema([("a", pa.float64()), ("b", pa.string())]))
-    assert type_problem(simple) == ""
+    assert column_problem(simple) == ""
     assert "compare" in key_problem(simple, ["A"])
     assert key_problem(simple, ["B"]) == ""
     noted = simple.document.replace('"metadata":{}', '"metadata":{"comment":"x"}')
-    assert type_problem(Schema.from_json(noted)) == ""
-    assert "note" in type_problem(Schema.from_json(noted), new=True)
+    assert column_problem(Schema.from_json(noted)) == ""
+    assert "note" in column_problem(Schema.from_json(noted), new=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.errors import CommitUnknown
+from deltaworks.errors import CommitConflict, CommitUnknown
 from tests.tables.loader import APP, Loader
 from tests.workbench import Workbench
 
@@ -75,13 +75,18 @@ def test_a_commit_that_cannot_be_found_again_is_unknown_not_done(loader: Loader)
         for stamp in stamps
     )
     assert first.append(frame, Append()).committed
-    assert second.append(frame, Append()).committed is False
+    with pytest.raises(CommitConflict, match="is not the batch 4"):
+        second.append(frame, Append())
     grown = loader.spark.range(5).toDF("id")
     table, facts = second.log.info(str(loader.path)), BatchFacts(rows=5)
     wishes: tuple[Wish, ...] = ("auto", "merge")
     for strategy in wishes:
         write = Upsert(keys=("id",), strategy=strategy)
-        assert second.upsert(grown, write, facts=facts, table=table).committed is False
+        with pytest.raises(CommitConflict, match="is not the batch 4"):
+            second.upsert(grown, write, facts=facts, table=table)
     assert len(loader.rows()) == 2
+    stamp = Stamp(txn=Txn("w", 6), user_metadata="{}")
+    third = TableWriter(loader.spark, str(loader.path), layout=Layout(), stamp=stamp)
+    assert third._landed(table).committed is False
     with pytest.raises(CommitUnknown, match="its commit cannot be found"):
-        second._landed(None)
+        third._landed(None)

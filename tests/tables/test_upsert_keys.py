@@ -147,3 +147,10 @@ def test_a_refused_batch_leaves_the_table_at_its_version(bench: Workbench) -> No
         failed = bench.fail("p")
         assert (failed.code, bench.version("t")) == (1, 0)
         assert words in failed.stderr
+
+
+def test_a_day_that_the_old_calendar_leaves_out_is_found_again(loader: Loader) -> None:
+    rows = "(DATE'1582-10-10', '{}') AS t(id, v)"
+    loader.upsert(rows.format("a"), writer="spark")
+    loader.upsert(rows.format("b"), writer="spark")
+    assert [row[1] for row in loader.rows()] == ["b"]

@@ -167,7 +167,7 @@ def test_a_target_size_that_is_none_is_refused(size: str, problem: str) -> None:
 )
 def test_sizes_are_written_as_people_write_them(size: str | int, expected: int) -> None:
     sink = DeltaSink.model_validate({"table": "t", "target_file_size": size})
-    assert sink._layout().target_file_bytes == expected
+    assert sink._layout(()).target_file_bytes == expected
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,16 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deltaworks.engines.deltars.batches import BatchTable
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.engines.spark import hybrid
-from deltaworks.errors import CommitConflict, UnsupportedOperation
+from deltaworks.errors import CommitConflict, EngineError, UnsupportedOperation
 from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.sinks.delta import DeltaSink
 from tests.tables.loader import Loader
@@ -313,13 +315,46 @@ def test_an_outcome_that_is_not_known_is_looked_up(
     assert loader.version() == int(lands)
 
 
-def test_a_batch_that_landed_meanwhile_is_not_landed_again(
+@pytest.mark.parametrize("options", [{"mode": "upsert", "merge_keys": "id"}, {}])
+def test_a_number_that_another_run_took_meanwhile_stops_the_batch(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    """The batch of that number is another one, so this one's rows are not in the table."""
+    loader.upsert(ROWS)
+    made = BatchTable.__init__
+
+    def overtaken(self: BatchTable, location: str) -> None:
+        monkeypatch.setattr(BatchTable, "__init__", made)
+        note = {"userMetadata": '{"batch": "of another run"}'}
+        properties = CommitProperties(
+            custom_metadata=note, app_transactions=[Transaction("loader", 2)]
+        )
+        rows = pa.table({"id": pa.array([7], pa.int32())})
+        write_deltalake(
+            location, rows, mode="append", schema_mode="merge", commit_properties=properties
+        )
+        made(self, location)
+
+    monkeypatch.setattr(BatchTable, "__init__", overtaken)
+    with pytest.raises(CommitConflict, match="is not the batch 2"):
+        loader.load(MORE, writer="deltars", **options)
+    assert sorted(row[0] for row in loader.rows()) == [1, 2, 7]
+
+
+def test_what_delta_rs_stumbles_over_is_sparks(
     loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loader.upsert(ROWS)
-    monkeypatch.setattr(BatchTable, "landed", lambda *_: True)
-    assert not loader.upsert(MORE, writer="deltars").committed
-    assert not loader.load(MORE, writer="deltars").committed
+
+    def stumbles(*_: Any) -> Any:
+        raise EngineError("delta-rs could not do this")
+
+    monkeypatch.setattr(BatchTable, "merge", stumbles)
+    monkeypatch.setattr(BatchTable, "add", stumbles)
+    assert loader.upsert(MORE, writer="auto").rows_updated == 1
+    assert loader.load(MORE, writer="auto").rows_inserted == 2
+    with pytest.raises(EngineError, match="could not do this"):
+        loader.load(MORE, writer="deltars")
 
 
 def test_delta_rs_writes_neither_to_a_cluster_nor_to_an_object_store(

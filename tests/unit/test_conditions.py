@@ -24,7 +24,7 @@ SIDES = Sides(source={**COLUMNS, "op": ("op", "string")}, target=COLUMNS)
         ("source.at > target.at", '(source."At" > target."At")'),
         ("source.small <= target.id", '(source."small" <= target."id")'),
         ("source.op = 'd'", "(source.\"op\" = 'd')"),
-        ('source.op = "it\'s"', "(source.\"op\" = 'it''s')"),
+        ("source.`op` = 'ü x'", "(source.\"op\" = 'ü x')"),
         ("source.id <> -5", '(source."id" <> -5)'),
         ("source.price >= target.price", '(source."price" >= target."price")'),
         (
@@ -63,6 +63,22 @@ def test_comparisons_of_equal_types_are_said_in_its_words(condition: str, expect
         "NOT source.gone",
         "lower(source.name) IS NULL",
         "source.id > (",
+        r"source.op = '\u0041'",  # "A" to Spark, unless a setting says otherwise
+        r"source.op = '\101'",
+        r"source.op = '\q'",
+        r"source.op = 'C:\\'",
+        "source.op = r'a'",
+        "source.op = 'a' 'b'",
+        "source.op = 'it''s'",  # "its" to some versions of Spark
+        'source.op = "d"',  # a column under another setting
+        "source.op = '${env:HOME}'",  # another text, where Spark fills in variables
+        "source.op = 'a\nb'",
+        "source.id > 1 -- and so on",
+        "source.id > /* at least */ 1",
+        "source.id > 5L",
+        "source.id > 1e3",
+        "source.id > \u0663",  # a digit to Python alone
+        "source.id\u00a0> 1",
     ],
 )
 def test_everything_else_is_left_to_spark(condition: str) -> None:

@@ -18,12 +18,20 @@ from deltaworks.runtime.decide import (
     Look,
     PlanNew,
     Redo,
+    Replace,
     Skip,
     Step,
     decide,
     finish_only,
 )
-from deltaworks.runtime.ledger import ABANDONED, DONE, PLANNED, BatchEntry, LedgerState, SinkEntry
+from deltaworks.runtime.ledger_state import (
+    ABANDONED,
+    DONE,
+    PLANNED,
+    BatchEntry,
+    LedgerState,
+    SinkEntry,
+)
 
 AT = datetime(2026, 1, 2, 10, 2, tzinfo=UTC)
 
@@ -134,10 +142,38 @@ class TestFinish:
 
 
 class TestFullRefresh:
-    def test_it_gives_up_what_was_cut_off(self) -> None:
-        for landed in ((), ("one",)):
-            found = steps([CUT], landed=landed, full_refresh=True, gone="gone", spec="new")
-            assert names(found) == ["Abandon", "PlanNew"]
+    def test_it_gives_up_what_landed_nowhere(self) -> None:
+        found = steps([CUT], full_refresh=True, gone="gone", spec="new")
+        assert names(found) == ["Abandon", "PlanNew"]
+
+    def test_it_replaces_what_landed_in_some_sinks_and_gives_it_up_no_sooner(self) -> None:
+        found = steps([CUT], landed=["one"], full_refresh=True, gone="gone", spec="new")
+        assert found == (Replace(CUT), PlanNew())
+
+    def test_it_replaces_what_no_table_can_prove(self) -> None:
+        def unknown(_: BatchEntry) -> frozenset[str]:
+            raise GuardError("ahead")
+
+        state = LedgerState(batches=(CUT,), events=9)
+        intent = Intent(bounds=files(1), spec="spec", full_refresh=True)
+        look = Look(landed=unknown, gone=lambda _: "")
+        assert decide(state, intent, look) == (Replace(CUT), PlanNew())
+        with pytest.raises(GuardError):
+            decide(state, replace(intent, full_refresh=False), look)
+
+    def test_one_that_was_cut_off_is_given_up_by_an_ordinary_run(self) -> None:
+        cut = replace(CUT, replaces=True, generation=1)
+        found = steps([entry(), replace(cut, n=2)], adds_on_rerun=True)
+        assert names(found) == ["Abandon", "Skip"]
+
+    def test_an_older_batch_is_finished_after_a_refresh_that_was_cut_off(self) -> None:
+        refresh = replace(CUT, n=2, replaces=True, generation=1)
+        state = LedgerState(batches=(CUT, refresh), events=9)
+        found = {1: frozenset({"one"}), 2: frozenset[str]()}
+        look = Look(landed=lambda batch: found[batch.n], gone=lambda _: "")
+        intent = Intent(bounds=files(2), spec="spec")
+        names_of = names(decide(state, intent, look))
+        assert names_of == ["Abandon", "Redo", "PlanNew"]
 
     def test_its_own_retry_is_redone(self) -> None:
         cut = replace(CUT, replaces=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,19 @@ import pytest
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from deltaworks.engines.deltars import log
+from deltaworks.engines.deltars import soundness
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.log import LogFile, open_table
+from deltaworks.engines.deltars.log import check_log, open_table
+from deltaworks.engines.deltars.log_names import log_names
 from deltaworks.errors import (
     CommitConflict,
+    DamagedData,
     DamagedTable,
     DeltaworksError,
     EngineError,
     StorageError,
+    UnreadableTable,
+    UnsupportedOperation,
     VersionNotFound,
 )
 
@@ -37,6 +42,9 @@ def told(location: Path, text: str) -> DeltaworksError:
         ("Concurrent transaction failed", CommitConflict),
         ("Malformed log", DamagedTable),
         ("Permission denied (os error 13)", StorageError),
+        ("Parquet error: Failed to fetch /t/part-1.parquet", DamagedData),
+        ("Deletion Vector error: Invalid magic", DamagedData),
+        ("Unsupported: Feature 'x' is not supported", UnsupportedOperation),
         ("something else\nand more", EngineError),
     ],
 )
@@ -47,6 +55,20 @@ def test_an_error_is_known_by_its_words(
     assert type(error) is kind
     assert str(tmp_path) in error.message
     assert "\n" not in error.message
+    assert "Kernel" not in error.message
+
+
+def test_a_table_in_a_bucket_that_does_not_say_what_it_is_cannot_be_read() -> None:
+    with pytest.raises(UnreadableTable, match="no protocol"), translated("s3://lake/t"):
+        raise DeltaError("Kernel error: No protocol found in delta log.")
+
+
+def test_what_a_reader_raises_is_told_as_well(tmp_path: Path) -> None:
+    error = Exception("External error: Parquet error: Failed to fetch metadata for file x.parquet")
+    with pytest.raises(DamagedData, match=r"x\.parquet"), translated(str(tmp_path)):
+        raise error
+    with pytest.raises(KeyError), translated(str(tmp_path)):
+        raise KeyError("our own mistake")
 
 
 def test_the_damaged_commit_and_its_line_are_found(tmp_path: Path) -> None:
@@ -57,8 +79,8 @@ def test_the_damaged_commit_and_its_line_are_found(tmp_path: Path) -> None:
     assert "line 2 of commit 1 cannot be read" in told(tmp_path, "Json error: torn").message
 
 
-def test_damage_that_no_file_shows_is_told_as_delta_rs_tells_it(tmp_path: Path) -> None:
-    assert told(tmp_path, "Json error: torn").message.endswith("is damaged: Json error: torn")
+def test_damage_that_no_file_shows_is_told_without_delta_rs_words(tmp_path: Path) -> None:
+    assert told(tmp_path, "Json error: torn").message.endswith("is damaged: it cannot be read")
 
 
 def test_trouble_with_the_disk_is_a_storage_error(tmp_path: Path) -> None:
@@ -101,8 +123,17 @@ def test_a_table_that_grows_while_it_is_listed_is_listed_again(
     monkeypatch.setattr(deltalake, "DeltaTable", first_in_vain)
     assert open_table(str(tmp_path), None, {}).version() == 2
     assert len(tries) == 2
-    monkeypatch.setattr(log, "commit_files", lambda *_, **__: (LogFile(2, 1, 1),))
-    log.check_log(str(tmp_path))  # the files are there, whatever the listing said
+
+
+def test_a_listing_that_shows_a_later_commit_first_is_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table_of_commits(tmp_path, 3)
+    known = log_names(str(tmp_path))
+    assert known is not None
+    partly = replace(known, commits=(0, 2))
+    monkeypatch.setattr(soundness, "log_names", lambda _: partly)
+    assert check_log(str(tmp_path)) is not None  # the file is there, whatever the listing said
 
 
 def test_a_table_that_never_stands_still_is_told(
@@ -116,3 +147,12 @@ def test_a_table_that_never_stands_still_is_told(
     monkeypatch.setattr(deltalake, "DeltaTable", in_vain)
     with pytest.raises(CommitConflict, match="too quickly"):
         open_table(str(tmp_path), None, {})
+
+
+def test_other_files_of_a_log_are_not_taken_for_the_commit_that_is_broken(tmp_path: Path) -> None:
+    log = tmp_path / "_delta_log"
+    log.mkdir()
+    (log / f"{1:020d}.{2:020d}.compacted.json").write_text("{broken")
+    assert "it cannot be read" in told(tmp_path, "Json error: whatever").message
+    (log / f"{3:020d}.json").write_text("[" * 20_000)
+    assert "line 1 of commit 3" in told(tmp_path, "Json error: whatever").message

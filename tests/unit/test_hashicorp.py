@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -47,6 +48,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.command, self.path, dict(self.headers), body))
         status, document = self.server.answers.get((self.command, self.path), (404, {"errors": []}))
         self.send_response(status)
+        if 300 <= status < 400:
+            self.send_header("Location", document)
         self.end_headers()
         if document is not None:
             text = document if isinstance(document, str) else json.dumps(document)
@@ -58,9 +61,9 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server(("127.0.0.1", 0), Handler)
+@contextmanager
+def serving(host: str) -> Iterator[Server]:
+    made = Server((host, 0), Handler)
     made.answers, made.asked = {}, []
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -68,6 +71,12 @@ def server() -> Iterator[Server]:
     made.shutdown()
     thread.join()
     made.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving("127.0.0.1") as made:
+        yield made
 
 
 def vault_at(server: Server, **settings: str) -> HashicorpVault:
@@ -138,3 +147,35 @@ def test_no_answer_no_address_and_no_token_are_told_apart(server: Server) -> Non
     assert "VAULT_ADDR" in refusal(HashicorpVault(nowhere, {"VAULT_TOKEN": TOKEN})).hint
     address = {"VAULT_ADDR": f"http://127.0.0.1:{server.server_port}"}
     assert "VAULT_TOKEN is not set" in refusal(HashicorpVault(nowhere, address)).message
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307])
+def test_the_token_goes_to_no_other_server(server: Server, status: int) -> None:
+    with serving("127.0.0.2") as other:
+        there = f"http://127.0.0.2:{other.server_port}"
+        server.answers["GET", "/v1/secret/data/deltaworks/crm"] = (status, f"{there}/x")
+        error = refusal(vault_at(server))
+        assert f"sends us on to {there}; the token was not sent there" in error.message
+        assert "VAULT_ADDR" in error.hint
+        assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    "place", ["https://127.0.0.1:PORT/x", "http://127.0.0.1:1/x", "//h:PORT/x"]
+)
+def test_another_scheme_port_or_name_is_another_server(server: Server, place: str) -> None:
+    place = place.replace("PORT", str(server.server_port))
+    server.answers["GET", "/v1/secret/data/deltaworks/crm"] = (302, place)
+    assert "the token was not sent there" in refusal(vault_at(server)).message
+
+
+def test_a_redirect_on_the_same_server_is_followed_for_questions_only(server: Server) -> None:
+    place = "/v1/secret/data/deltaworks/crm"
+    server.answers["GET", place] = (307, "/v1/secret/data/moved/crm")
+    server.answers["GET", "/v1/secret/data/moved/crm"] = (200, READ)
+    found = vault_at(server).get("crm")
+    assert found is not None
+    assert found.user == "bob"
+    server.answers["POST", place] = (302, "/v1/secret/data/moved/crm")
+    with pytest.raises(ConfigError, match="answers 302, a redirect, and nothing was changed"):
+        vault_at(server).put("crm", found)

@@ -1,4 +1,4 @@
-"""`${var:NAME}` and `${env:NAME}` stand for values; everything else stays as it is."""
+"""`${var:NAME}`, `${env:NAME}` and `${secret:NAME}` stand for values; all else stays as it is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from deltaworks.config.files import parse_document
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.errors import Problem
+from deltaworks.redact import MASK, scrub
 
 NAMES = Names({"day": "2026-01-02", "empty": ""}, {"HOME_OF_DATA": "/data"})
 
@@ -70,3 +71,20 @@ def test_a_name_that_stands_for_nothing_is_placed(written: str, message: str, hi
 
 def test_every_unknown_name_is_reported() -> None:
     assert len(replaced('a: "${var:x} ${var:y}"\nb: "${env:NO_SUCH}"')[1]) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "given"),
+    [
+        ('headers: "Bearer ${env:GIVEN}"', "w0rd-of-mouth"),
+        ('dsn: "${env:GIVEN}"', "host=db user=me password=w0rd-of-mouth dbname=x"),
+        ('dsn: "${env:GIVEN}"', "password='w0rd-of-mouth' host=db"),
+        ('dsn: "${env:GIVEN}"', 'Driver=x;Server=db;PWD="w0rd-of-mouth"'),
+    ],
+)
+def test_a_secret_within_a_value_or_after_its_word_is_kept_out_of_texts(
+    written: str, given: str
+) -> None:
+    interpolate(parse_document(written, Path("p.yaml")), Names({}, {"GIVEN": given}))
+    assert scrub("it is w0rd-of-mouth") == f"it is {MASK}"
+    assert scrub("the host is db") == "the host is db"

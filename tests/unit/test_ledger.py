@@ -16,7 +16,8 @@ from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, DamagedTable, GuardError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp, Pin
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
-from deltaworks.runtime.ledger import (
+from deltaworks.runtime.ledger import Ledger, landed_sink, replay
+from deltaworks.runtime.ledger_state import (
     ABANDONED,
     DONE,
     NOT_RESTORED,
@@ -25,12 +26,9 @@ from deltaworks.runtime.ledger import (
     RESTORING,
     REVERTED,
     BatchEntry,
-    Ledger,
     LedgerState,
     Restore,
     SinkEntry,
-    landed_sink,
-    replay,
 )
 
 AT = datetime(2026, 1, 2, 10, tzinfo=UTC)
@@ -292,3 +290,29 @@ def test_two_who_join_the_files_of_one_ledger_double_no_event(tmp_path: Path) ->
     first.compact()
     second.compact()  # from a handle that has not heard of it
     assert sorted(row["n"] for row in EventTable(location, schema).read()) == list(range(66))
+
+
+@pytest.mark.parametrize("place", ["warehouse/sales/t", "data/t"])
+def test_the_places_of_a_restore_and_of_pins_go_with_the_project(
+    tmp_path: Path, place: str
+) -> None:
+    old, new = tmp_path / "old", tmp_path / "elsewhere" / "new"
+    (old / "warehouse").mkdir(parents=True)
+    new.parent.mkdir()
+    books = ledger(old / "warehouse")
+    pins = {f"{old}/{place}": Pin("made", 4), "s3://lake/t": Pin("other", 5)}
+    state = books.planned(entry(1, pins=pins), LedgerState())
+    books.restore(RESTORING, replace(RESTORE, location=f"{old}/{place}"), state, AT)
+    old.rename(new)
+    found = ledger(new / "warehouse").state()
+    assert [one.location for one in found.restoring] == [f"{new}/{place}"]
+    assert dict(found.batch(1).pins) == {
+        f"{new}/{place}": Pin("made", 4),
+        "s3://lake/t": Pin("other", 5),
+    }
+
+
+def test_a_place_far_from_the_warehouse_stays_where_it_is(tmp_path: Path) -> None:
+    books = ledger(tmp_path / "warehouse")
+    books.restore(RESTORING, RESTORE, LedgerState(), AT)
+    assert books.state().restoring[0].location == "/lake/t"

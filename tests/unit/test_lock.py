@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -17,8 +19,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from deltaworks.engines import lock, owner
 from deltaworks.engines.lock import locked, pipeline_lock, table_lock, writer_lock
-from deltaworks.engines.owner import lives
+from deltaworks.engines.owner import fate, lives, named_jvm, owner_text, signature, ticks_of
 from deltaworks.errors import GuardError, Interrupted, StorageError
 from deltaworks.runtime.halt import Halt, by_ctrl_c
 
@@ -176,6 +179,56 @@ def test_a_torn_lock_file_stops_nobody(tmp_path: Path, content: str) -> None:
         assert json.loads(path.read_text())["pid"] == os.getpid()
 
 
+ME = signature(None)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfe\x00",
+        b"[" * 50_000,
+        *(b'{"jvm": %s}' % jvm for jvm in (b"[]", b'["x", "y"]', b"[1e400, 1]", b"[null, null]")),
+        *(json.dumps({**ME, "pid": 1, "jvm": jvm}).encode() for jvm in ([-5, 0.0], [1, None])),
+    ],
+)
+def test_a_lock_file_that_holds_anything_else_stops_nobody(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / ".orders.lock"
+    path.write_bytes(content)
+    with locked([path], wait_seconds=0.1, notify=silent):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"pid": "x"}, {"pid": -1}, {"pid": None}, {"started": "x"}, {"started": None}]
+)
+def test_an_owner_that_is_not_written_as_one_may_be_alive(wrong: dict[str, object]) -> None:
+    assert fate({**signature(None), **wrong}) == "unknown"
+
+
+def test_who_waits_alone_queues_as_soon_as_nobody_looks_at_the_queue(tmp_path: Path) -> None:
+    path, alone = tmp_path / ".orders.lock", threading.Event()
+
+    def wait_alone() -> None:
+        with locked([path], wait_seconds=10, notify=silent):
+            alone.set()
+
+    queue = path.with_name(".orders.lock.queue")
+    waiting = threading.Thread(target=wait_alone)
+    with locked([path], wait_seconds=0, notify=silent, shared=True):
+        with queue.open("a") as looked_at:
+            fcntl.flock(looked_at, fcntl.LOCK_SH)
+            waiting.start()
+            time.sleep(0.3)
+        time.sleep(0.3)
+        with (
+            pytest.raises(GuardError),
+            locked([path], wait_seconds=0, notify=silent, shared=True),
+        ):
+            pass
+    waiting.join()
+    assert alone.is_set()
+
+
 def test_a_lock_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
@@ -273,8 +326,163 @@ def test_a_process_that_is_gone_does_not_live() -> None:
 
 def test_our_own_jvm_is_not_waited_for(tmp_path: Path) -> None:
     path, me = tmp_path / ".orders.lock", psutil.Process()
-    jvm = [me.pid, me.create_time()]
-    owner = {"host": socket.gethostname(), "pid": me.pid, "started": 0, "jvm": jvm}
-    path.write_text(json.dumps(owner), encoding="utf-8")
+    path.write_text(owner_text(jvm=named_jvm(me.pid, me.create_time())), encoding="utf-8")
     with locked([path], wait_seconds=0, notify=silent):
+        pass
+
+
+def elsewhere(**changed: object) -> dict[str, object]:
+    """A process with our id and our hostname, in another container or on another machine."""
+    me = psutil.Process()
+    return {**signature(named_jvm(me.pid, me.create_time())), **changed}
+
+
+@pytest.mark.parametrize("place", ["namespace", "boot", "machine"])
+def test_a_jvm_that_cannot_be_looked_for_gets_time_to_end(
+    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_UNSEEN_JVM_S", 0.3)
+    path, start = tmp_path / ".orders.lock", time.monotonic()
+    path.write_text(json.dumps(elsewhere(**{place: "another"})), encoding="utf-8")
+    with locked([path], wait_seconds=10, notify=silent):
+        assert time.monotonic() - start >= 0.3
+
+
+def test_who_cannot_be_seen_from_here_is_not_called_dead() -> None:
+    gone = {"pid": 2**22 + 1, "ticks": 1, "jvm": None, "jvm_ticks": None}
+    assert fate(elsewhere(**gone)) == "gone"
+    for place in ("namespace", "boot", "machine"):
+        assert fate(elsewhere(**gone, **{place: "another"})) == "unknown"
+    before_these_words = {"host": socket.gethostname(), "pid": 2**22 + 1, "started": 1.0}
+    assert fate(before_these_words) == "unknown"
+
+
+def test_a_python_that_is_gone_is_told_from_one_whose_jvm_works_on() -> None:
+    gone = {"pid": 2**22 + 1, "ticks": 1}
+    assert fate(elsewhere()) == "alive"
+    assert fate(elsewhere(ticks=1)) == "only jvm"  # its id was given to us since
+    assert fate(elsewhere(**gone)) == "only jvm"
+    assert fate(elsewhere(**gone, jvm_ticks=1)) == "gone"
+
+
+def test_a_clock_that_was_set_makes_nobody_a_stranger() -> None:
+    """By the wall's clock a process started when it did not, once that clock was set."""
+    me = psutil.Process()
+    ticks = ticks_of(me.pid)
+    assert ticks is not None
+    assert lives(me.pid, me.create_time() - 3600, ticks)
+    assert not lives(me.pid, me.create_time(), ticks + 1)
+
+
+def test_where_nobody_tells_the_namespace_nobody_is_called_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a namespace of its own under the /proc of another one."""
+    monkeypatch.setattr(owner, "_place", owner._place.__wrapped__)
+    monkeypatch.setattr(Path, "readlink", lambda _: Path("1"))
+    mine = elsewhere()
+    assert (mine["namespace"], fate(mine)) == ("", "unknown")
+
+    def unreadable(_: Path) -> Path:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "readlink", unreadable)
+    assert elsewhere()["namespace"] == ""
+    assert (owner._started(2**22 + 1), ticks_of(2**22 + 1)) == (0.0, None)
+
+
+def test_a_lock_file_that_was_replaced_before_it_was_locked_is_opened_anew(tmp_path: Path) -> None:
+    path = tmp_path / ".orders.lock"
+
+    def replace() -> None:  # while somebody waits for the file that had the name
+        if path.read_text(encoding="utf-8") != "":
+            path.unlink()
+            path.touch()
+            first.close()
+
+    first = path.open("a+", encoding="utf-8")
+    first.write("{}")
+    first.flush()
+    fcntl.flock(first, fcntl.LOCK_EX)
+    with (
+        locked([path], wait_seconds=5, notify=silent, while_waiting=replace),
+        pytest.raises(GuardError, match="in use"),
+        locked([path], wait_seconds=0, notify=silent),
+    ):
+        pass
+
+
+def test_a_run_whose_lock_file_was_removed_is_told(tmp_path: Path) -> None:
+    path = tmp_path / ".orders.lock"
+    with locked([path], wait_seconds=0, notify=silent) as held:
+        held.require()
+        path.unlink()
+        with pytest.raises(GuardError, match="was removed while this run held it"):
+            held.require()
+        path.touch()
+        with pytest.raises(GuardError, match="was removed"):
+            held.require()
+
+
+def test_two_threads_of_one_process_do_not_share_a_lock(tmp_path: Path) -> None:
+    path, inside, most = tmp_path / ".orders.lock", list[int](), list[int]()
+
+    def work(n: int) -> None:
+        with locked([path], wait_seconds=10, notify=silent):
+            inside.append(n)
+            most.append(len(inside))
+            time.sleep(0.05)
+            inside.remove(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]
+
+
+FORK = """
+import os, sys, time
+from pathlib import Path
+from deltaworks.engines.lock import locked
+path = Path(sys.argv[1])
+with locked([path], wait_seconds=0, notify=print):
+    child = os.fork()
+    if child == 0:
+        time.sleep(30)
+        os._exit(0)
+with locked([path], wait_seconds=0, notify=print):
+    grandchild = os.fork()
+    if grandchild == 0:
+        sys.exit(0)
+    os.waitpid(grandchild, 0)
+    try:
+        with locked([path], wait_seconds=0, notify=print):
+            print("a fork let go of it")
+    except Exception as error:
+        print(error)
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_fork_neither_keeps_a_lock_nor_lets_go_of_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORK, str(tmp_path / ".orders.lock")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '"orders" is in use' in done.stdout
+
+
+def test_a_file_system_without_locks_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_handle: object, _how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(StorageError, match="cannot be taken: No locks available"),
+        locked([tmp_path / "a.lock"], wait_seconds=0, notify=silent),
+    ):
         pass

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from datetime import timedelta
-from typing import Any
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import pytest
+from obstore.store import GCSStore, MemoryStore
 
 from deltaworks.config.storage import StorageSettings, Stores
 from deltaworks.engines import locations
 from deltaworks.engines.folder_manifest import counted, is_landed, short_name
 from deltaworks.engines.objects import bucket as client
-from deltaworks.engines.objects import lease
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.engines.objects.errors import reaching, unreachable
-from deltaworks.engines.owner import is_dead, jvm_of, read_owner, shown_owner
+from deltaworks.engines.owner import fate, read_owner, shown_owner
 from deltaworks.errors import MissingDependencyError, StorageError
 from deltaworks.model.table_ref import absolute
 
@@ -58,46 +60,61 @@ def test_times_and_retries_of_delta_rs_hold_for_files_too() -> None:
     assert (retries["max_retries"], retries["retry_timeout"]) == (1, timedelta(seconds=3))
 
 
+@pytest.mark.parametrize("location", ["gs://lake/x", AZURE], ids=["google", "azure"])
+def test_every_kind_of_store_replaces_only_what_was_read(location: str) -> None:
+    """Google knows an object by its generation, which is looked up by the tag."""
+    bucket = Bucket(location, Stores(environ={"AZURE_STORAGE_ACCOUNT_KEY": "YWJj"}))
+    bucket._store = MemoryStore()
+    assert bucket.replace(location, b"0", tag="none") is None
+    first = bucket.create(location, b"1")
+    assert first is not None
+    second = bucket.replace(location, b"2", tag=first)
+    assert second not in (None, first)
+    assert bucket.replace(location, b"3", tag=first) is None
+    assert bucket.read(location) == (b"2", second)
+
+
+class Google(BaseHTTPRequestHandler):
+    """A server that knows one object, of generation 7, and keeps what a put had to find."""
+
+    conditions: ClassVar[list[str | None]] = []
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.conditions.append(self.headers["x-goog-if-generation-match"])
+        self._answer(tag='"new"', generation="8", length="0")
+
+    def do_HEAD(self) -> None:
+        self._answer(tag='"old"', generation="7", length="1")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _answer(self, *, tag: str, generation: str, length: str) -> None:
+        self.send_response(200)
+        told = {"ETag": tag, "x-goog-generation": generation, "Content-Length": length}
+        for name, value in {**told, "Last-Modified": "Wed, 18 Nov 2026 01:00:00 GMT"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+
+def test_google_is_told_the_generation() -> None:
+    with HTTPServer(("127.0.0.1", 0), Google) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        key = json.dumps({**KEY, "gcs_base_url": f"http://127.0.0.1:{server.server_port}"})
+        bucket = Bucket("gs://lake/x", Stores())
+        bucket._store = GCSStore(
+            "lake", config={"service_account_key": key}, client_options={"allow_http": True}
+        )
+        assert bucket.replace("gs://lake/x", b"1", tag='"old"') == '"new"'
+        assert bucket.replace("gs://lake/x", b"1", tag='"older"') is None
+        server.shutdown()
+    assert Google.conditions == ["7"]
+
+
 def test_lengths_of_time_are_read_as_delta_rs_takes_them() -> None:
     assert client._span("500ms") == timedelta(milliseconds=500)
     assert client._span("2s") == timedelta(seconds=2)
-
-
-class Contested:
-    """A bucket in which somebody else is faster once, in either way."""
-
-    def __init__(self, found: tuple[bytes, str] | None) -> None:
-        self.found = found
-        self.asked: list[str] = []
-
-    def create(self, _address: str, _content: bytes) -> str | None:
-        self.asked.append("create")
-        return "mine" if len(self.asked) > 1 else None
-
-    def read(self, _address: str) -> tuple[bytes, str] | None:
-        self.asked.append("read")
-        return self.found
-
-    def replace(self, _address: str, _content: bytes, *, tag: str) -> None:
-        self.asked.append(f"replace {tag}")
-
-
-@pytest.mark.parametrize(
-    ("found", "asked"),
-    [
-        (None, ["create", "read", "create"]),
-        ((b"{}", "old"), ["create", "read", "replace old", "create"]),
-    ],
-    ids=["let go meanwhile", "taken over meanwhile"],
-)
-def test_whoever_is_overtaken_at_a_lock_tries_again(
-    found: tuple[bytes, str] | None, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lease, "is_dead", lambda _: True)
-    bucket: Any = Contested(found)
-    patience = lease.Patience(1.0, lambda _: None, lambda: None)
-    assert lease._take(bucket, "s3://lake/.t.lock", "token", patience) == "mine"
-    assert bucket.asked == asked
 
 
 def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,5 +180,4 @@ def test_a_manifest_tells_which_batches_landed_and_which_were_replaced() -> None
 def test_who_signed_nothing_readable_is_nobody() -> None:
     assert read_owner("no json") == read_owner("[1]") == read_owner("") == {}
     assert shown_owner({}) == "process ? on this machine"
-    assert not is_dead({"host": "elsewhere"})
-    assert jvm_of({"jvm": [1, 0.0], "host": "elsewhere"}) is None
+    assert fate({"host": "elsewhere"}) == "unknown"

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from deltaworks.engines.lock import locked, may_be_held, pipeline_lock
+from deltaworks.engines.owner import signature
 from deltaworks.errors import InputError
 from deltaworks.model.results import FAILED, SUCCEEDED, BatchResult, RunResult
 from deltaworks.runtime.records import RunRecords
+from tests.workbench import Workbench
+
+if TYPE_CHECKING:
+    import pytest
 
 AT = datetime(2026, 1, 2, 10, tzinfo=UTC)
 
@@ -66,3 +79,69 @@ def test_runs_come_newest_first_and_only_the_projects_own(tmp_path: Path) -> Non
         records.started(f"run-{minutes}", "orders", AT + timedelta(minutes=minutes))
     RunRecords(str(tmp_path), "other").started("foreign", "orders", AT)
     assert [r.run_id for r in records.all()] == ["run-10", "run-5", "run-0"]
+
+
+WORDS = 'extract: {type: csv, path: in.csv, schema: "id int"}\nload: {type: delta, table: t}\n'
+
+
+def statuses(desk: Workbench) -> list[tuple[str, str]]:
+    runs = desk.cli("runs", "list", "--json").json["runs"]
+    return [(run["pipeline"], run["status"]) for run in runs]
+
+
+def test_a_run_that_was_killed_does_not_stay_running(desk: Workbench, tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    (java / "bin").mkdir(parents=True)
+    (java / "bin" / "java").write_text(f"#!/bin/sh\necho up > {tmp_path}/up\nexec sleep 60\n")
+    (java / "bin" / "java").chmod(0o755)
+    (java / "release").write_text('JAVA_VERSION="17.0.1"\nMODULES="jdk.incubator.vector"\n')
+    desk.write("in.csv", "id\n1\n")
+    desk.pipeline("p", WORDS)
+    code = "from deltaworks.cli.app import main; main()"
+    words = ("run", "p", "--quiet", "--project", str(desk.root))
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, "JAVA_HOME": str(java)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        wait_until((tmp_path / "up").exists)
+        assert statuses(desk) == [("p", "running")]
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    assert statuses(desk) == [("p", "killed")]
+    run_id = desk.cli("runs", "list", "--json").json["runs"][0]["run_id"]
+    assert "killed" in desk.cli("runs", "show", run_id).stdout
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_of_two_runs_of_a_pipeline_without_an_end_the_older_was_killed(tmp_path: Path) -> None:
+    records = RunRecords(str(tmp_path), "shop")
+    for n, name in enumerate(("orders", "orders", "sales")):
+        records.started(f"run-{n}", name, AT + timedelta(seconds=n))
+    found = {run.run_id: run.status for run in records.all()}
+    assert found == {"run-0": "killed", "run-1": "running", "run-2": "running"}
+
+
+def test_a_run_that_cannot_be_seen_from_here_runs_as_long_as_its_pipeline_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = {**signature(None), "machine": "another", "boot": "another"}
+    monkeypatch.setattr("deltaworks.runtime.records.signature", lambda _: elsewhere)
+    records = RunRecords(str(tmp_path), "shop")
+    records.started("run-1", "orders", AT)
+    lock = pipeline_lock(str(tmp_path), "orders")
+    assert records.all()[0].status == "killed"
+    with locked([lock], wait_seconds=1, notify=lambda _: None):
+        assert records.all()[0].status == "running"
+    assert records.all()[0].status == "killed"
+    assert may_be_held("s3://lake/_deltaworks/locks/orders.lock")

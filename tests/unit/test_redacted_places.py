@@ -22,7 +22,8 @@ from deltaworks.errors import ConfigError, DeltaworksError, Problem
 from deltaworks.log import set_up_logging
 from deltaworks.model.batch import Bounds
 from deltaworks.redact import MASK, know_secret, safe_json
-from deltaworks.runtime.ledger import PLANNED, BatchEntry, Ledger, LedgerState
+from deltaworks.runtime.ledger import Ledger
+from deltaworks.runtime.ledger_state import PLANNED, BatchEntry, LedgerState
 from deltaworks.sinks.delta import DeltaSink
 from tests.workbench import Workbench
 

@@ -20,6 +20,7 @@ from deltaworks.model.schema import (
     compare,
     diff_text,
     fits,
+    replaced,
     type_text,
 )
 
@@ -183,5 +184,34 @@ def test_a_long_diff_is_cut_where_a_person_stops_reading() -> None:
     assert diff_text(changes, most=2).splitlines() == [
         '  + "b" bigint (not in the table)',
         '  + "c" bigint (not in the table)',
-        "  (+1 more)",
+        '  (and 1 more: + "d")',
     ]
+
+
+def columns(*fields: dict[str, Any]) -> Schema:
+    entries = [{"nullable": True, "metadata": {}, **field} for field in fields]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": entries}))
+
+
+def test_columns_that_take_the_place_of_others_differ_in_more_than_their_types() -> None:
+    old = columns(
+        {"name": "id", "type": "long", "nullable": False, "metadata": {"comment": "it's the key"}},
+        {"name": "n", "type": "long"},
+        {"name": "gone", "type": "string"},
+        {"name": "same", "type": "string", "metadata": {"comment": "c"}},
+    )
+    new = columns(
+        {"name": "n", "type": "integer"},
+        {"name": "ID", "type": "long"},
+        {"name": "same", "type": "string", "metadata": {"comment": "c"}},
+        {"name": "more", "type": "date"},
+    )
+    assert [change.text() for change in replaced(old, new)] == [
+        '+ "more" date (not in the table)',
+        '~ "n" table bigint, rows int (changed)',
+        '- "gone" string (not in the rows: taken out of the table)',
+        '~ "id" was NOT NULL, will be NULL allowed',
+        '~ "id" loses its comment: "it\'s the key"',
+        "~ columns in another order: id, n, same; then n, id, same",
+    ]
+    assert replaced(new, new) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.project import load_project
 from deltaworks.config.secret_literals import secret_problems
 from deltaworks.config.secret_words import is_secret_word
+from deltaworks.engines.spark.confs import command_line_conf
 from deltaworks.errors import SpecError
 from deltaworks.redact import MASK, scrub
 from tests.architecture.source_tree import ROOT
@@ -172,8 +174,117 @@ def test_a_secret_that_comes_from_the_environment_is_kept_out_of_texts() -> None
         ("token_count", False),
         ("passwordFile", False),
         ("merge_keys", False),
+        ("DB_PASS", True),
+        ("DB_PASSWORD_PROD", True),
+        ("DB_PASSWORD_1", True),
+        ("password2", True),
+        ("dbpassword", True),
+        ("SECRET_VALUE", True),
+        ("privatekey", True),
+        ("fs.azure.sas.fixed.token.acct.dfs.core.windows.net", True),
+        ("compass", False),
+        ("tokenizer", False),
+        ("prod", False),
         ("", False),
     ],
 )
 def test_words_that_name_a_secret(key: str, *, secret: bool) -> None:
     assert is_secret_word(key) is secret
+
+
+def known_after(text: str, **environ: str) -> str:
+    """What is left of the environment's values after a file has named them."""
+    interpolate(parse_document(text, Path("p.yaml")), Names({"stage": "canary-stage-1"}, environ))
+    return scrub(" ".join(environ.values()))
+
+
+CANARY_VALUE = "canary/Value-31"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mode: '${env:DB_PASS}'",
+        "mode: '${env:DB_PASSWORD_PROD}'",
+        "mode: '${env:PASSWORD2}'",
+        "mode: '${env:dbpassword}'",
+        "mode: '${env:TOKEN_PROD}'",
+        "mode: '${env:MY_SECRET_VALUE}'",
+        "mode: '${env:HASH_SALT}'",
+        "mode: '${env:AWS_ACCESS_KEY_ID}'",
+        "mode: '${secret:X}'",
+        "columns: {a: \"concat(b, '${secret:X}')\"}",
+        "load: {options: {password: '${env:X}'}}",
+        "load: {options: {password: 'prefix-${env:X}'}}",
+        "load: {auth: {password: {value: '${env:X}'}}}",
+        "load: {passwords: ['${env:X}']}",
+        "engine: {conf: {fs.azure.sas.fixed.token.acct.dfs.core.windows.net: '${env:X}'}}",
+        "storage: {'s3://lake': {access_key: '${env:X}'}}",
+        "extract: {url: 'jdbc:postgresql://h/db?user=bob&password=${env:X}'}",
+        "extract: {url: 'postgresql://bob:${env:X}@h/db'}",
+        "extract: {options: {jaas: 'x required password=\"${env:X}\";'}}",
+        "extract: {headers: 'token: ${env:X}'}",
+    ],
+)
+def test_a_value_at_the_place_or_under_the_name_of_a_secret_is_one(text: str) -> None:
+    name = re.search(r"\$\{\w+:(\w+)", text)
+    assert name is not None
+    assert known_after(text, **{name[1]: CANARY_VALUE}) == MASK
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "warehouse: '/lake/${env:X}'",
+        "mode: '${env:TOKEN_URL}'",
+        "mode: '${env:DB_PASSWORD_FILE}'",
+        "mode: '${env:PARTITION_KEY}'",
+        "extract: {tokens: {type: csv, path: '${env:X}'}}",
+        "storage: {'s3://token-lake': {region: '${env:X}'}}",
+        "load: {credential: '${env:X}'}",
+        "transform: [{type: cast, columns: {password: '${env:X}'}}]",
+        "day: '${var:stage}'",
+    ],
+)
+def test_a_value_elsewhere_is_left_alone(text: str) -> None:
+    name = re.search(r"\$\{env:(\w+)", text)
+    environ = {name[1] if name else "X": CANARY_VALUE}
+    assert known_after(text, **environ) == CANARY_VALUE
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("postgresql://bob:canary-pw-9@h/db", f"postgresql://{MASK}@h/db"),
+        ("jdbc:x://h/db?password=canary-pw-9&a=b", f"jdbc:x://h/db?password={MASK}&a=b"),
+        (AWS, MASK),
+        (JWT, MASK),
+    ],
+)
+def test_a_value_with_the_shape_of_a_secret_is_one_anywhere(value: str, said: str) -> None:
+    assert known_after("mode: '${env:X}'", X=value) == said
+
+
+def test_a_random_value_is_hidden_where_a_key_may_stand() -> None:
+    assert known_after("mode: '${env:SIGNING_KEY}'", SIGNING_KEY=RANDOM) == MASK
+    assert known_after("mode: '${env:X}'", X=RANDOM[::-1]) == RANDOM[::-1]
+
+
+@pytest.mark.parametrize("value", ["true", "1", "dev", "production"])
+def test_a_common_value_is_hidden_only_where_the_user_marks_it(value: str) -> None:
+    assert known_after("password: '${env:X}'", X=value) == value
+    assert known_after("password: '${secret:X}'", X=value) == (value if value == "1" else MASK)
+
+
+def test_a_marked_name_that_is_not_set_is_told() -> None:
+    _, (problem,) = interpolate(parse_document("a: '${secret:X}'", Path("p.yaml")), Names({}, {}))
+    assert problem.message == 'environment variable "X" is not set'
+
+
+def test_a_setting_from_the_environment_stays_off_command_lines(tmp_path: Path) -> None:
+    (tmp_path / "deltaworks.yaml").write_text(
+        "project: p\nwarehouse: w\nengine: {conf: {spark.executorEnv.PG: '${env:DB_PASS}'}}\n"
+    )
+    conf = load_project(tmp_path, environ={"DB_PASS": CANARY_VALUE}).engine.conf
+    assert conf == {"spark.executorEnv.PG": CANARY_VALUE}
+    assert command_line_conf(conf) == {}

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from deltaworks.engines.spark.confs import (
-    DELTA_CATALOG,
     DELTA_EXTENSION,
     SessionSettings,
     build_conf,
@@ -18,6 +17,7 @@ from deltaworks.engines.spark.memory import (
     driver_memory_mebibytes,
     machine_memory_bytes,
 )
+from deltaworks.engines.spark.relied_on import ALWAYS, DELTA_CATALOG, UNLESS_TOLD
 from deltaworks.errors import ConfigError
 
 JARS = (Path("/ca che/a.jar"), Path("/ca che/b.jar"))
@@ -48,12 +48,13 @@ def test_a_local_session_knows_delta_keeps_to_itself_and_leaves_the_folder_clean
     assert conf["spark.driver.bindAddress"] == "127.0.0.1"
     assert conf["spark.sql.warehouse.dir"] == "file:///tmp/scratch/warehouse"
     assert conf["spark.sql.session.timeZone"] == "UTC"
-    assert "spark.sql.ansi.enabled" not in conf
+    assert conf["spark.sql.ansi.enabled"] == "true"
     assert "spark.jars" not in conf
 
 
 def test_a_cluster_gets_the_jars_sent_and_its_own_sizes() -> None:
     conf = conf_of("spark://host:7077")
+    assert conf["spark.executor.extraJavaOptions"] == "-Duser.timezone=UTC"
     assert conf["spark.jars"] == "file:///ca%20che/a.jar,file:///ca%20che/b.jar"
     for key in ("driver.extraClassPath", "driver.host", "sql.shuffle.partitions", "driver.memory"):
         assert f"spark.{key}" not in conf
@@ -85,6 +86,19 @@ def test_what_would_break_us_is_refused_by_name() -> None:
     settings = SessionSettings(app_name="test", conf={"spark.sql.session.timeZone": "CET"})
     with pytest.raises(ConfigError, match=r"spark\.sql\.session\.timeZone is always UTC"):
         refuse_contradictions(settings)
+
+
+@pytest.mark.parametrize("key", ALWAYS)
+def test_no_setting_that_decides_about_rows_can_be_chosen(key: str) -> None:
+    settings = SessionSettings(app_name="test", conf={key: "something else"})
+    with pytest.raises(ConfigError, match="is always"):
+        refuse_contradictions(settings)
+
+
+def test_how_foreign_files_are_read_can_be_chosen() -> None:
+    rebase = "spark.sql.parquet.datetimeRebaseModeInRead"
+    assert conf_of()[rebase] == UNLESS_TOLD[rebase] == "CORRECTED"
+    assert conf_of(spark__sql__parquet__datetimeRebaseModeInRead="LEGACY")[rebase] == "LEGACY"
 
 
 @pytest.mark.parametrize(
@@ -167,3 +181,21 @@ def test_a_local_driver_collects_with_all_cores_unless_the_user_chose(
 def test_a_short_command_collects_with_one_thread() -> None:
     assert collector_options([], short=True) == ["-XX:+UseSerialGC"]
     assert collector_options(["-XX:+UseG1GC"], short=True) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "spark.sql.parser.escapedStringLiterals",
+        "spark.sql.ansi.doubleQuotedIdentifiers",
+        "spark.sql.variable.substitute",
+        "spark.sql.caseSensitive",
+    ],
+)
+def test_settings_that_would_change_what_our_own_sql_says_are_refused(key: str) -> None:
+    """A key with a backslash would not be found, and inserted again."""
+    settings = SessionSettings(app_name="test", conf={key: "true"})
+    with pytest.raises(ConfigError, match=f"{key} is always false here"):
+        refuse_contradictions(settings)
+    refuse_contradictions(SessionSettings(app_name="test", conf={key: "False"}))
+    assert conf_of()[key] == "false"

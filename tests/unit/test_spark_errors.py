@@ -17,6 +17,8 @@ from deltaworks.errors import (
     BatchKeyError,
     CommitConflict,
     ConstraintViolated,
+    DamagedCheckpoint,
+    DamagedData,
     DamagedTable,
     DeltaworksError,
     EngineError,
@@ -26,7 +28,8 @@ from deltaworks.errors import (
     SpecError,
     StorageError,
     TableNotFound,
-    UnsupportedOperation,
+    UnreadableTable,
+    UnsupportedTable,
     VersionNotFound,
 )
 
@@ -53,6 +56,12 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             {"typeName": '"DECMAL(9,2)"'},
             SpecError,
             'there is no type "decmal(9,2)"',
+        ),
+        (
+            "INVALID_COLUMN_NAME_AS_PATH",
+            {"columnName": "`a;b`"},
+            SpecError,
+            'the files cannot have a column named "a;b"',
         ),
         (
             "USER_RAISED_EXCEPTION",
@@ -116,6 +125,12 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             'column "id" of the table takes no NULL, and a row has one',
         ),
         (
+            "DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+            {"columnName": "id"},
+            ConstraintViolated,
+            'column "id" of the table takes no NULL, and the rows do not have it',
+        ),
+        (
             "DELTA_CANNOT_CREATE_LOG_PATH",
             {"path": "/lake/t"},
             StorageError,
@@ -130,8 +145,54 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             "the changes cannot be told: Something is wrong.",
         ),
         ("DELTA_VERSION_NOT_FOUND", {}, VersionNotFound, "Something is wrong."),
-        ("DELTA_VERSIONS_NOT_CONTIGUOUS", {}, DamagedTable, "Something is wrong."),
-        ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", {}, UnsupportedOperation, "Something is wrong."),
+        (
+            "DELTA_VERSIONS_NOT_CONTIGUOUS",
+            {"startVersion": "3", "endVersion": "5"},
+            DamagedTable,
+            "a table's log is damaged: commits between 3 and 5 are missing",
+        ),
+        (
+            "DELTA_TRUNCATED_TRANSACTION_LOG",
+            {"path": "file:/lake/t/_delta_log", "version": "7"},
+            DamagedTable,
+            'the log of "/lake/t" is damaged: version 7 cannot be put together from what is left',
+        ),
+        (
+            "DELTA_MISSING_PART_FILES",
+            {"version": "7"},
+            DamagedCheckpoint,
+            "a table's log is damaged: a part of checkpoint 7 is missing",
+        ),
+        (
+            "DELTA_STATE_RECOVER_ERROR",
+            {"operation": "metadata", "version": "7"},
+            UnreadableTable,
+            "a table's log cannot be read: it has no metadata",
+        ),
+        (
+            "DELTA_READ_TABLE_WITHOUT_COLUMNS",
+            {},
+            UnreadableTable,
+            "a table cannot be read: it has no columns",
+        ),
+        (
+            "DELTA_UNSUPPORTED_FEATURES_FOR_READ",
+            {"tableNameOrPath": "file:/lake/t", "unsupported": "timeCrystals"},
+            UnsupportedTable,
+            '"/lake/t" needs timeCrystals, which is not known here',
+        ),
+        (
+            "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED",
+            {"path": "/lake/t"},
+            UnsupportedTable,
+            '"/lake/t" is managed by a catalog',
+        ),
+        (
+            "DELTA_DELETION_VECTOR_SIZE_MISMATCH",
+            {},
+            DamagedData,
+            "a deletion vector of a table is damaged",
+        ),
     ],
 )
 def test_a_condition_becomes_an_error_of_ours(

@@ -207,10 +207,13 @@ def test_a_file_of_another_format_is_named(tmp_path: Path) -> None:
 def test_footers_are_asked_only_of_so_many_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def look(_: object) -> footers.Footer:
+        return footers.Footer(rows=2)
+
     put(tmp_path, "a.orc", "b.orc")
-    assert footers.rows_in_footers(bounds(tmp_path), lambda _: 2, kind="an ORC") == 4
+    assert footers.rows_in_footers(bounds(tmp_path), look, kind="an ORC") == 4
     monkeypatch.setattr(footers, "_MOST_FOOTERS", 1)
-    assert footers.rows_in_footers(bounds(tmp_path), lambda _: 2, kind="an ORC") is None
+    assert footers.rows_in_footers(bounds(tmp_path), look, kind="an ORC") is None
 
 
 def test_an_encoding_that_spark_does_not_know_is_refused() -> None:

@@ -11,14 +11,14 @@ from typing import IO
 import pytest
 
 from deltaworks.engines.files import found_files, refuse_other_files
-from deltaworks.engines.footers import rows_in_footers
+from deltaworks.engines.footers import Footer, rows_in_footers
 from deltaworks.engines.spark.json_files import JsonFiles
 from deltaworks.errors import DeltaworksError, InputError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 
 
-def read_whole(path: str | IO[bytes]) -> int:
-    return len(Path(str(path)).read_bytes())
+def read_whole(path: str | IO[bytes]) -> Footer:
+    return Footer(rows=len(Path(str(path)).read_bytes()))
 
 
 LOOKS: dict[str, Callable[[Bounds], object]] = {

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +16,9 @@ import keyring
 import keyring.backend
 import keyring.errors
 import pytest
+from cryptography.fernet import Fernet
 
+from deltaworks.config.cache import write_atomically
 from deltaworks.config.project import load_project
 from deltaworks.config.vault.cloud import CloudVault
 from deltaworks.config.vault.credential import Credential, parse_credential
@@ -308,3 +314,120 @@ def test_a_file_of_credentials_lies_in_the_project(tmp_path: Path) -> None:
     vault.keeper().put("lake", lake())
     assert (tmp_path / "keys" / "c.json").is_file()
     assert load_project(tmp_path, environ=KEY).vault.get("lake") == lake()
+
+
+def first_format(vault: FileVault, **records: str) -> None:
+    """A file as releases before this one wrote it."""
+    salt = "5a17" * 8
+    key = hashlib.scrypt(KEY["DELTAWORKS_KEY"].encode(), salt=salt.encode(), n=2**14, r=8, p=1)
+    cipher = Fernet(base64.urlsafe_b64encode(key[:32]))
+    kept = {
+        name: json.dumps({"name": inside, "values": {"password": SECRET, "user": name}})
+        for name, inside in records.items()
+    }
+    document = {
+        "format": "deltaworks-credentials-1",
+        "salt": salt,
+        "check": cipher.encrypt(b"is this the key?").decode(),
+        "credentials": {n: cipher.encrypt(text.encode()).decode() for n, text in kept.items()},
+    }
+    vault.path.write_text(json.dumps(document))
+
+
+def stored(vault: FileVault) -> dict[str, Any]:
+    return dict(json.loads(vault.path.read_text()))
+
+
+def test_one_record_cannot_be_put_back_left_out_or_added(tmp_path: Path) -> None:
+    vault = file_vault(tmp_path)
+    vault.put("crm", lake(region="eu-1"))
+    vault.put("lake", lake())
+    old = stored(vault)
+    vault.put("crm", lake(region="eu-2"))
+    new = stored(vault)
+    assert (old["revision"], new["revision"]) == (2, 3)
+    rolled_back = {**new["credentials"], "crm": old["credentials"]["crm"]}
+    without = {"crm": new["credentials"]["crm"]}
+    added = {**new["credentials"], "other": new["credentials"]["lake"]}
+    for changed in (
+        {"credentials": rolled_back},
+        {"credentials": without},
+        {"credentials": added},
+        {"revision": 2},
+        {"seal": old["seal"]},
+        {"seal": ""},
+    ):
+        vault.path.write_text(json.dumps({**new, **changed}))
+        said = "is damaged: its records do not belong together"
+        assert said in refused(lambda: vault.get("crm")).message
+        assert said in refused(lambda: vault.put("x", lake())).message
+        assert said in refused(lambda: vault.remove("crm")).message
+        assert stored(vault) == {**new, **changed}
+    vault.path.write_text(json.dumps(new))
+    kept = vault.get("crm")
+    assert kept is not None
+    assert kept.region == "eu-2"
+
+
+def test_a_file_of_the_first_format_opens_and_is_sealed_when_it_is_written(tmp_path: Path) -> None:
+    vault = file_vault(tmp_path)
+    first_format(vault, crm="crm", lake="lake")
+    before = stored(vault)
+    kept = vault.get("crm")
+    assert kept is not None
+    assert (kept.user, kept.secret("password")) == ("crm", SECRET)
+    assert stored(vault) == before
+    vault.put("new", lake())
+    after = stored(vault)
+    assert (after["format"], after["revision"]) == ("deltaworks-credentials-2", 1)
+    assert after["scrypt"] == {"n": 2**17, "r": 8, "p": 1}
+    assert after["salt"] != before["salt"]
+    assert vault.get("crm") == kept
+    assert vault.get("new") == lake()
+    first_format(vault, crm="crm", lake="lake")
+    assert vault.remove("lake")
+    assert (stored(vault)["format"], vault.names()) == ("deltaworks-credentials-2", ("crm",))
+
+
+def test_a_file_of_the_first_format_is_not_sealed_with_a_swapped_record(tmp_path: Path) -> None:
+    vault = file_vault(tmp_path)
+    first_format(vault, crm="lake", lake="lake")
+    before = stored(vault)
+    assert "is damaged" in refused(lambda: vault.put("new", lake())).message
+    assert stored(vault) == before
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [{"n": 2**40}, {"n": 1000}, {"n": 2, "r": 0}, {"n": 2**17, "p": 99}, {"n": 2**17, "q": 1}, {}],
+)
+def test_a_file_cannot_ask_for_more_than_a_machine_has(
+    tmp_path: Path, cost: dict[str, int]
+) -> None:
+    vault = file_vault(tmp_path)
+    empty = {"salt": "s", "check": "c", "revision": 1, "credentials": {"a": "b"}, "seal": "x"}
+    vault.path.write_text(
+        json.dumps({"format": "deltaworks-credentials-2", "scrypt": cost, **empty})
+    )
+    assert "is damaged" in refused(lambda: vault.get("a")).message
+
+
+def test_a_file_is_on_disk_before_its_name_and_its_name_before_we_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "kept.json"
+    done: list[tuple[str, bool]] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file"
+        done.append((kind, target.exists()))
+        if kind == "file":
+            assert os.fstat(handle).st_size == len(b"content")
+            assert stat.S_IMODE(os.fstat(handle).st_mode) == 0o600
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_atomically(target, b"content", mode=0o600)
+    assert done == [("file", False), ("folder", True)]
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]

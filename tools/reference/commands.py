@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from deltaworks.cli.app import app
+from deltaworks.cli.app import command_line
 
 
 def commands_page() -> str:
@@ -18,7 +18,7 @@ def commands_page() -> str:
 
 
 def _commands() -> Iterator[tuple[str, Any]]:
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(command_line())
     for name, command in root.commands.items():
         inner = getattr(command, "commands", None)
         if inner is None:

@@ -70,7 +70,8 @@ def _table(model: type[BaseModel], prefix: str = "") -> str:
     for name, field in model.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         default = "required" if field.is_required() else _default(field.get_default())
-        cells = (f"`{key}`", _kind(field.annotation), default, field.description or "")
+        said = " ".join((field.description or "").split())
+        cells = (f"`{key}`", _kind(field.annotation), default, said)
         rows += "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
         nested = _nested(field.annotation)
         if nested is not None:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Example, Some
-from deltaworks.model.table_ref import table_name_problem
+from deltaworks.model.table_ref import table_place_problems
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,12 +38,7 @@ class ReferencesCheck(RowCheck):
     """Whether a row passes that has NULL in one of the columns."""
 
     def problems(self) -> tuple[str, ...]:
-        found = []
-        if bool(self.table) == bool(self.path):
-            found.append('say either "table" or "path"')
-        if self.table and (problem := table_name_problem(self.table)):
-            found.append(problem)
-        return tuple(found)
+        return tuple(table_place_problems(table=self.table, path=self.path))
 
     def rule_text(self) -> str:
         own, other = ", ".join(self.columns), ", ".join(self.columns.values())

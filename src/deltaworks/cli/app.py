@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from deltaworks.cli import (
-    checks,
-    convert,
-    doctor,
-    init,
-    jars,
-    plan,
-    preview,
-    quarantine,
-    run,
-    runs,
-    schema,
-    secrets,
-    sources,
-    stream,
-    table,
-    test,
-    validate,
-)
 from deltaworks.cli.output import error_line, print_error, print_json
 from deltaworks.errors import EXIT_INTERRUPTED, EXIT_SPEC, ConfigError
 from deltaworks.model.results import error_document
@@ -34,13 +18,49 @@ from deltaworks.version import __version__
 # Typer brings a click of its own and has no public name for this class, only for one below it.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
-app = typer.Typer(
-    name="deltaworks",
-    help="Data pipelines on Delta Lake, run by Spark, that land every batch exactly once.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+_GROUP = "app"
+_COMPLETING = "_DELTAWORKS_COMPLETE"
+"""Set by the shell when it asks which words may follow."""
+_COMMANDS: Mapping[str, str] = {
+    "init": "init",
+    "doctor": "doctor",
+    "validate": "validate",
+    "graph": "graph",
+    "plan": "plan",
+    "preview": "preview",
+    "test": "run_tests",
+    "run": "run",
+    "convert": "convert",
+    "schema": "schema",
+    "runs": _GROUP,
+    "checks": "checks",
+    "quarantine": _GROUP,
+    "table": _GROUP,
+    "secrets": _GROUP,
+    "sources": _GROUP,
+    "stream": _GROUP,
+    "jars": _GROUP,
+}
+"""Each command, in the order of the help, and its function in the module of its name."""
+
+
+def command_line(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The command line with some of its commands; the modules of others are not imported."""
+    app = typer.Typer(
+        name="deltaworks",
+        help="Data pipelines on Delta Lake, run by Spark, that land every batch exactly once.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_options)
+    for name in names:
+        found = getattr(import_module(f"deltaworks.cli.{name}"), _COMMANDS[name])
+        if _COMMANDS[name] == _GROUP:
+            app.add_typer(found, name=name)
+        else:
+            app.command(name)(found)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -49,32 +69,12 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Data pipelines on Delta Lake, run by Spark, that land every batch exactly once."""
-
-
-app.command("init")(init.init)
-app.command("doctor")(doctor.doctor)
-app.command("validate")(validate.validate)
-app.command("plan")(plan.plan)
-app.command("preview")(preview.preview)
-app.command("test")(test.run_tests)
-app.command("run")(run.run)
-app.command("convert")(convert.convert)
-app.command("schema")(schema.schema)
-app.add_typer(runs.app, name="runs")
-app.command("checks")(checks.checks)
-app.add_typer(quarantine.app, name="quarantine")
-app.add_typer(table.app, name="table")
-app.add_typer(secrets.app, name="secrets")
-app.add_typer(sources.app, name="sources")
-app.add_typer(stream.app, name="stream")
-app.add_typer(jars.app, name="jars")
 
 
 def main() -> None:
@@ -85,6 +85,7 @@ def main() -> None:
 def answer(arguments: list[str]) -> int:
     """The exit code of one command line."""
     try:
+        app = command_line(_named(arguments))
         code = app(arguments, prog_name="deltaworks", standalone_mode=False)
     except _UsageError as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":
@@ -100,6 +101,12 @@ def answer(arguments: list[str]) -> int:
         error_line("stopped")
         return EXIT_INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _named(arguments: list[str]) -> Iterable[str]:
+    """The one command that is called, or all of them where help or completion lists them."""
+    first = arguments[0] if arguments else ""
+    return (first,) if first in _COMMANDS and _COMPLETING not in os.environ else _COMMANDS
 
 
 def _usage_error(problem: Exception) -> ConfigError:

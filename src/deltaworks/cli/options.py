@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from deltaworks.config.interpolate import Given
 from deltaworks.config.project import load_project
 from deltaworks.errors import ConfigError, DeltaworksError
 from deltaworks.pipeline.catalog import is_pipeline_file, pipeline_names
@@ -48,9 +49,9 @@ def project_folder(project: str, target: str | None) -> str:
     return project
 
 
-def parse_variables(given: list[str] | None) -> dict[str, str]:
+def parse_variables(given: list[str] | None) -> Given:
     """`--var day=2026-01-02` as a name and a value."""
-    return parse_pairs(given, option="--var", example="--var day=2026-01-02")
+    return Given(parse_pairs(given, option="--var", example="--var day=2026-01-02"))
 
 
 def parse_pairs(given: list[str] | None, *, option: str, example: str) -> dict[str, str]:

@@ -13,6 +13,9 @@ from rich.text import Text
 
 from deltaworks.errors import DeltaworksError, Problem
 from deltaworks.model.results import (
+    PARKED,
+    SKIPPED,
+    STOPPED,
     BatchResult,
     MaintenanceResult,
     OutputPlan,
@@ -116,12 +119,19 @@ def print_run(result: RunResult) -> None:
                 line(f"    {maintenance_text(done)}")
             if output.shown is not None:
                 print_table(output.shown.columns, output.shown.rows)
-    if result.status == "skipped":
-        line(f"{result.pipeline}: {'nothing to do' if result.run_id else 'was not run'}")
+    if ending := _ending(result):
+        line(f"{result.pipeline}: {ending}")
     for note in result.notes:
         line(f"  {note}")
     if result.error is not None:
         print_error(result.error, run_id=result.run_id)
+
+
+def _ending(result: RunResult) -> str:
+    """How a run ended, where its batches do not tell."""
+    if result.status == SKIPPED:
+        return "nothing to do" if result.run_id else "was not run"
+    return {PARKED: "parked, not loaded everywhere", STOPPED: "stopped"}.get(result.status, "")
 
 
 def batch_text(batch: BatchResult) -> str:

@@ -19,7 +19,7 @@ from deltaworks.cli.options import (
     complete_pipeline,
     parse_pairs,
 )
-from deltaworks.cli.output import line, print_json, print_table
+from deltaworks.cli.output import line, print_json, print_plan, print_table
 from deltaworks.cli.progress import Progress
 from deltaworks.cli.running import answer_run, open_project
 from deltaworks.contracts.expression import expression_problem
@@ -127,6 +127,13 @@ def replay_rows(
         list[str] | None,
         typer.Option("--set", metavar="COLUMN=SQL", help="Correct a column; may be repeated."),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only show what it would do; nothing is written.")
+    ] = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Overwrite rows that later batches wrote, too."),
+    ] = False,
     project: ProjectOption = ".",
     profile: ProfileOption = "",
     var: VarOption = None,
@@ -140,8 +147,17 @@ def replay_rows(
         with Progress(quiet=quiet) as progress:
             opened = open_project(project, profile, var, progress)
             choice = _choice(batch, step, rule)
-            result = opened.replay(pipeline, choice=choice, changes=changes)
-        answer_run(result, as_json=as_json)
+            words: dict[str, Any] = {"choice": choice, "changes": changes, "overwrite": overwrite}
+            if plan:
+                planned = opened.plan_replay(pipeline, **words)
+            else:
+                result = opened.replay(pipeline, **words)
+        if not plan:
+            answer_run(result, as_json=as_json)
+        elif as_json:
+            print_json(planned.to_json())
+        else:
+            print_plan(planned)
 
 
 def _changes(given: list[str] | None) -> dict[str, str]:

@@ -26,7 +26,13 @@ from deltaworks.cli.output import print_json, print_run, print_summary
 from deltaworks.cli.progress import Progress
 from deltaworks.cli.running import open_project
 from deltaworks.clock import parse_duration
-from deltaworks.errors import ConfigError, DeltaworksError, Interrupted, SpecError
+from deltaworks.errors import (
+    EXIT_PARKED,
+    ConfigError,
+    DeltaworksError,
+    Interrupted,
+    SpecError,
+)
 from deltaworks.model.results import RunResult, error_document
 
 
@@ -52,6 +58,12 @@ def run(
     ] = False,
     full_refresh: Annotated[
         bool, typer.Option("--full-refresh", help="Start over: replace what the sinks hold.")
+    ] = False,
+    drop_history: Annotated[
+        bool,
+        typer.Option(
+            "--drop-history", help="With --full-refresh: drop what the sources no longer hold."
+        ),
     ] = False,
     start: Annotated[
         str,
@@ -101,6 +113,7 @@ def run(
             "batch_id": batch_id,
             "again": again,
             "full_refresh": full_refresh,
+            "drop_history": drop_history,
             "start": start,
             "new_sinks": new_sinks,
             "timeout": _length("--timeout", timeout),
@@ -127,11 +140,12 @@ def _length(option: str, text: str) -> timedelta | None:
 
 
 def _end(results: Sequence[RunResult]) -> None:
-    """End as the first run that failed; Ctrl-C counts more than any of them."""
-    errors = [result.error for result in results if result.error is not None]
-    stops = [error for error in errors if error.exit_code == Interrupted.exit_code]
-    if errors:
-        raise typer.Exit((stops or errors)[0].exit_code)
+    """End as the first run that failed, else as one that parked; Ctrl-C counts more than both."""
+    codes = [result.exit_code for result in results if result.exit_code]
+    failed = [code for code in codes if code != EXIT_PARKED]
+    stops = [code for code in failed if code == Interrupted.exit_code]
+    if codes:
+        raise typer.Exit((stops or failed or codes)[0])
 
 
 def _run_many(

@@ -29,5 +29,5 @@ def answer_run(result: RunResult, *, as_json: bool) -> None:
         print_json(result.to_json())
     else:
         print_run(result)
-    if result.error is not None:
-        raise typer.Exit(result.error.exit_code)
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)

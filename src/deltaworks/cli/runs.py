@@ -18,7 +18,7 @@ from deltaworks.cli.options import (
     complete_pipeline,
     parse_variables,
 )
-from deltaworks.cli.output import line, print_document, print_json, print_table
+from deltaworks.cli.output import cell_text, line, print_document, print_json, print_table
 from deltaworks.cli.progress import Progress
 from deltaworks.cli.running import answer_run, open_project
 
@@ -141,6 +141,15 @@ def abandon_run(
             line(f"batch {n} is given up; the next run plans its own")
 
 
+def _fates(step: dict[str, Any]) -> str:
+    """What became of the rows of a step; records of older versions know only those it passed on."""
+    other = [name for name in ("quarantined", "dropped") if step.get(f"rows_{name}", 0) != 0]
+    told = [f"{cell_text(step['rows'])} rows"]
+    told.extend(f"{cell_text(step[f'rows_{name}'])} {name}" for name in other)
+    came = step.get("rows_in")
+    return ", ".join(told) + (f", of {came:,}" if came is not None and len(told) > 1 else "")
+
+
 def _print_record(document: dict[str, Any]) -> None:
     plain = {key: value for key, value in document.items() if not isinstance(value, dict | list)}
     print_document(plain)
@@ -148,13 +157,16 @@ def _print_record(document: dict[str, Any]) -> None:
         line(f"note: {note}")
     for batch in document.get("batches", ()):
         line(
-            f"batch {batch['n']} {batch['state']}: read {batch['rows_read']}, "
-            f"quarantined {batch['rows_quarantined']}, dropped {batch['rows_dropped']}"
+            f"batch {batch['n']} {batch['state']}: read {cell_text(batch['rows_read'])}, "
+            f"quarantined {cell_text(batch['rows_quarantined'])}, "
+            f"dropped {cell_text(batch['rows_dropped'])}"
         )
+        for count, why in batch.get("uncounted", {}).items():
+            line(f"  {count} is not known: {why}")
         for source, what in batch.get("reads", {}).items():
             line(f"  read {source}: {what}")
         for step in batch["steps"]:
-            line(f"  step {step['name']} ({step['type']}): {step['rows']} rows")
+            line(f"  step {step['name']} ({step['type']}): {_fates(step)}")
         for check in batch["checks"]:
             state = "passed" if check["passed"] else "failed"
             line(f"  check {check['name']}: {state}, {check['detail']}")

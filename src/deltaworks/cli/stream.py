@@ -34,6 +34,9 @@ def run(
     files_per_epoch: Annotated[
         int, typer.Option("--files-per-epoch", min=1, help="How many files an epoch has.")
     ] = 1,
+    after_runs: Annotated[
+        bool, typer.Option("--after-runs", help="Begin after what `deltaworks run` has read.")
+    ] = False,
     project: ProjectOption = ".",
     profile: ProfileOption = "",
     var: VarOption = None,
@@ -43,7 +46,12 @@ def run(
     """Stream the new files of a pipeline, or messages of Kafka, into its table, without a JVM."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile, variables=parse_variables(var))
-        result = opened.stream_files(target, writer_id=writer_id, files_per_epoch=files_per_epoch)
+        result = opened.stream_files(
+            target,
+            writer_id=writer_id,
+            files_per_epoch=files_per_epoch,
+            after_runs=after_runs,
+        )
         document = result.to_json()
         if as_json:
             print_json(document)

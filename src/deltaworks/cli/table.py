@@ -1,9 +1,10 @@
-"""`deltaworks table show | history | restore | undo`."""
+"""`deltaworks table show | history | restore | accept | undo`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,10 +20,12 @@ from deltaworks.cli.options import (
 )
 from deltaworks.cli.output import error_line, line, print_document, print_json, print_table
 from deltaworks.clock import parse_moment
-from deltaworks.errors import ConfigError
+from deltaworks.errors import ConfigError, GuardError
+from deltaworks.model.results import error_document
 from deltaworks.tables.manager import history_document, show_document
 
 if TYPE_CHECKING:
+    from deltaworks.runtime.accept_result import AcceptResult, Meaning
     from deltaworks.runtime.restore import RestoreResult
 
 app = typer.Typer(help="What a table is and how it came to be.", no_args_is_help=True)
@@ -136,7 +139,100 @@ def _print_restore(result: RestoreResult) -> None:
         numbers = ", ".join(str(n) for n in batches)
         line(f"  pipeline {pipeline} loads again what came with batch {numbers}")
     if not result.applied:
-        line("--apply does it")
+        line("Nothing has changed yet; add --apply")
+
+
+@app.command("accept")
+def accept(
+    table: TableArgument,
+    read_again: Annotated[
+        bool,
+        typer.Option("--read-again", help="Read batches again whose rows the table does not hold."),
+    ] = False,
+    keep_position: Annotated[
+        bool, typer.Option("--keep-position", help="Read nothing again; go on from where it was.")
+    ] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it; without this it is only shown.")
+    ] = False,
+    project: ProjectOption = ".",
+    profile: ProfileOption = "",
+    var: VarOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Take a table as it is after others changed it, and say what that means for the ledger."""
+    with answering(as_json=as_json, debug=debug):
+        if read_again and keep_position:
+            raise ConfigError("--read-again and --keep-position exclude each other")
+        if apply and not (read_again or keep_position):
+            raise ConfigError(
+                "say what becomes of rows that the table does not hold any more",
+                hint="--read-again reads them again, --keep-position does not",
+            )
+        opened = Project.open(
+            project, profile=profile, variables=parse_variables(var), notify=error_line
+        )
+        if read_again or keep_position:
+            result = opened.accept(table, keep_position=keep_position, apply=apply)
+            _answer(result, as_json=as_json)
+        else:
+            _answer_both(opened, table, as_json=as_json)
+
+
+def _answer(result: AcceptResult, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result.to_json())
+        return
+    for text in _lines(result):
+        line(text)
+    if result.pipelines and not result.applied:
+        line("Nothing has changed yet; add --apply")
+
+
+def _answer_both(opened: Project, table: str, *, as_json: bool) -> None:
+    """Show what either choice means; one of them may not be possible."""
+    documents: list[dict[str, Any]] = []
+    for option, keep in (("read-again", False), ("keep-position", True)):
+        try:
+            result = opened.accept(table, keep_position=keep)
+        except GuardError as error:
+            documents.append({"choice": option, "error": error_document(error)})
+            texts = [f"is not possible: {error.message}"]
+        else:
+            documents.append(result.to_json())
+            texts = list(_lines(result))
+            if not result.pipelines:
+                break
+        for text in [] if as_json else [f"--{option}", *(f"  {text}" for text in texts)]:
+            line(text)
+    if as_json:
+        print_json({"applied": False, "choices": documents})
+    elif not result.pipelines:
+        line(*_lines(result))
+    else:
+        line("Nothing has changed yet; add one of these, and --apply")
+
+
+def _lines(result: AcceptResult) -> Iterator[str]:
+    if not result.pipelines:
+        yield f"{result.table} holds what the ledger says: there is nothing to accept"
+    for meaning in result.pipelines:
+        yield f"{result.table} is {meaning.found}, for pipeline {meaning.pipeline}"
+        yield from _meaning(meaning)
+
+
+def _meaning(meaning: Meaning) -> Iterator[str]:
+    for numbers, words in (
+        (meaning.held, "count as in the table"),
+        (meaning.unknown, "are in the table and not in the ledger; they stay"),
+        (meaning.read_again, "count as out: the next run reads them again"),
+        (meaning.undone, "count as undone: they are not in the table, and are not read again"),
+    ):
+        if numbers:
+            yield f"  batches {', '.join(map(str, numbers))} {words}"
+    for source, what in meaning.counts_as_read.items():
+        yield f"  what source {source} holds now counts as read: {what}"
 
 
 @app.command("undo")
@@ -167,6 +263,6 @@ def undo(
                 f"{info.rows_put_back:,} {verb} put back"
             )
         if not result.tables:
-            line(f"batch {result.batch} changed no table")
+            line(f"batch {result.batches[0]} changed no table")
         elif not apply:
-            line("--apply does it")
+            line("Nothing has changed yet; add --apply")

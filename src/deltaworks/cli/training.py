@@ -13,7 +13,7 @@ from deltaworks.engines.spark.session import SessionSettings, session_archive
 from deltaworks.errors import EngineError
 
 _FILES = {
-    PROJECT_FILE: "project: training\nwarehouse: ./warehouse\n",
+    PROJECT_FILE: "project: training\nwarehouse: ./warehouse\nvars: {writer: auto}\n",
     "pipelines/orders.yaml": """\
 pipeline: orders
 extract: {type: csv, path: orders.csv}

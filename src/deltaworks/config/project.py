@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from deltaworks.config.files import Document, load_document, shown_path
-from deltaworks.config.interpolate import Names, interpolate
+from deltaworks.config.interpolate import Given, Names, interpolate, variables_in
 from deltaworks.config.problems import problems_of
 from deltaworks.config.secret_literals import secret_problems
 from deltaworks.config.storage import (
@@ -30,7 +30,7 @@ from deltaworks.config.storage import (
 from deltaworks.config.vault.lookup import Vault, open_vault
 from deltaworks.config.vault.settings import DEFAULT_VAULT, VaultSettings, listed
 from deltaworks.errors import ConfigError, Problem, SpecError
-from deltaworks.model.table_ref import absolute
+from deltaworks.model.table_ref import absolute, table_path_problem
 from deltaworks.suggest import did_you_mean
 
 PROJECT_FILE = "deltaworks.yaml"
@@ -178,16 +178,24 @@ def load_project(
     names = Names(all_variables, environ)
     ready, problems = interpolate(_without_profiles(merged), names)
     parsed = _parse(ready, (*secret_problems(document), *problems))
+    warehouse = absolute(parsed.warehouse, root=file.parent)
+    if problem := table_path_problem(warehouse):
+        raise ConfigError(problem, file=document.shown, line=document.line(("warehouse",)))
     return ProjectConfig(
         root=file.parent,
         name=parsed.project,
         project_id=parsed.id or parsed.project,
-        warehouse=absolute(parsed.warehouse, root=file.parent),
+        warehouse=warehouse,
         pipelines=parsed.pipelines,
         engine=parsed.engine,
         locks=parsed.locks,
         retries=parsed.retries,
-        names=Names({**parsed.vars, **(variables or {})}, environ),
+        names=Names(
+            {**parsed.vars, **(variables or {})},
+            environ,
+            of_project=frozenset((*parsed.vars, *variables_in(merged.value))),
+            given=_must_be_used(variables),
+        ),
         credentials=parsed.credentials,
         storage=parsed.storage,
         profile=profile,
@@ -212,8 +220,12 @@ def _bare_project(
         engine=EngineSettings(),
         locks=LockSettings(),
         retries=RetrySettings(),
-        names=Names(dict(variables), environ),
+        names=Names(dict(variables), environ, given=_must_be_used(variables)),
     )
+
+
+def _must_be_used(variables: Mapping[str, str] | None) -> frozenset[str]:
+    return frozenset(variables) if isinstance(variables, Given) else frozenset()
 
 
 def _with_profile(document: Document, profile: str) -> Document:

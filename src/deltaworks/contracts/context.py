@@ -14,10 +14,12 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.config.vault.credential import Credential
 from deltaworks.config.vault.lookup import Vault
 from deltaworks.model.commit import Txn
-from deltaworks.model.table_ref import TableRef, absolute, named_table
+from deltaworks.model.table_ref import TableRef, absolute, named_table, table_at
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    WatchLeftOut = Callable[[DataFrame, Column], DataFrame]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,7 @@ class Site:
         """The table a source or sink names, by name or by path."""
         if table:
             return named_table(table, warehouse=self.warehouse)
-        return TableRef(path, self.path(path))
+        return table_at(path, self.path(path))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +66,23 @@ class RunContext:
     now: datetime
     step: str = ""
     """The step at work, where its rows may fail long after it was described."""
+    watch_left_out: WatchLeftOut | None = field(default=None, repr=False, compare=False)
+    """Counts rows of a frame where something is true, for a step that leaves them out next."""
     until_end: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
     """What must stay open while rows are read; closed by whoever started the engine."""
     pinned: Mapping[str, int] = field(default_factory=dict)
     """Versions at which checks look into tables, by location; the latest where none is pinned."""
+    warn: Callable[[str], None] = field(default=lambda _: None, repr=False, compare=False)
+    """Tells the user something, though the run goes on."""
 
 
 def as_it_is(frame: DataFrame) -> DataFrame:
     """The frame itself: its rows are kept already, or nobody minds that they are read again."""
     return frame
+
+
+def no_doubt() -> None:
+    """Nothing to look at before a commit: what was read cannot be anything else by now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,3 +97,6 @@ class BatchWrite:
     replace: bool = False
     keep: Callable[[DataFrame], DataFrame] = field(default=as_it_is, repr=False, compare=False)
     """Has rows evaluated once, for a sink that goes over them more often than it hoped."""
+    confirm: Callable[[], None] = field(default=no_doubt, repr=False, compare=False)
+    """Raises when what was read is not what was planned; asked once all rows are read, right before
+    the commit, by sinks that have a hand in it."""

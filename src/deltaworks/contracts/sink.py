@@ -38,6 +38,9 @@ class Sink(Plugin):
     """Whether it can tell which batches it holds; one that cannot gets a batch again that was
     cut off before it was done."""
 
+    writes_to: ClassVar[Literal["table", "files", "external"]] = "external"
+    """What it writes, for the graph of a project: a Delta table, files, or another system."""
+
     name: str = ""
     """What the ledger calls this sink; its table or type when left out."""
     input: str = ""

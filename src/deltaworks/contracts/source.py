@@ -49,6 +49,10 @@ class Source(Plugin):
         """Why recorded bounds can no longer be read identically; empty when they can."""
         return ""
 
+    def here(self, site: Site, bounds: Bounds) -> Bounds:
+        """Recorded bounds as they are read here and now, where the project may have moved."""
+        return bounds
+
     def changed_while_read(self, site: Site, bounds: Bounds) -> str:
         """Why what was read just now is not what the bounds promise; empty when it is."""
         return self.still_there(site, bounds)

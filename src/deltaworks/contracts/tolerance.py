@@ -57,3 +57,11 @@ MaxFailed = Annotated[
     WithJsonSchema({"type": ["string", "integer", "null"]}),
 ]
 """So many rows, or such a share of them, may fail: `10` or `0.1%`."""
+
+
+def limit_problems(plugin: object) -> tuple[str, ...]:
+    """What is wrong with a limit of rows in quarantine where a plug-in puts none there."""
+    limit, on_error = getattr(plugin, "max_failed", None), getattr(plugin, "on_error", None)
+    if limit is None or on_error in (None, "quarantine"):
+        return ()
+    return ('"max_failed" goes with "on_error: quarantine"',)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+LeavesOut = Literal["nothing", "difference", "watched", "unknown"]
+"""Which rows a step leaves out: none, those that came in and do not come out, those it counts as
+they leave (`left_out`, or the context's `watch_left_out`), or nobody can tell."""
 
 
 class Transform(Plugin):
@@ -21,6 +26,8 @@ class Transform(Plugin):
     """Whether every row in is one row out (or one that the step itself refuses)."""
     drops_rows: ClassVar[bool] = False
     """Whether rows it leaves out count as dropped by this step's name."""
+    adds_inputs: ClassVar[bool] = False
+    """Whether the rows of its other inputs become rows of its own, as those of the first do."""
 
     name: str = ""
     """What other steps call this step's result."""
@@ -45,6 +52,14 @@ class Transform(Plugin):
         For steps that make several rows of one; those with `drops_rows` are counted as a whole.
         """
         return None
+
+    def leaves_out(self) -> LeavesOut:
+        """How the rows are counted that go into this step, with its options, and not out of it."""
+        if self.keeps_every_row():
+            return "nothing"
+        if self.drops_rows:
+            return "difference"
+        return "unknown" if type(self).left_out is Transform.left_out else "watched"
 
     def row_wise(self) -> bool:
         """Whether each row out comes from one row in, so that a row may as well come later."""

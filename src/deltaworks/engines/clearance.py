@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import GuardError, InputError
-from deltaworks.model.table_ref import is_url
+from deltaworks.model.table_ref import is_lock, is_url
 
 _LOG = "_delta_log"
 
 
-def require_free(location: str, stores: Stores = NO_STORES) -> None:
-    """Raise before a table is made where something else is."""
+def require_free(location: str, stores: Stores = NO_STORES) -> frozenset[str]:
+    """Raise before a table is made where something else is.
+
+    Answers what is there all the same: what a run that died left behind, and locks.
+    """
     if is_url(location):
-        _require_free_objects(location, stores)
-        return
+        return _require_free_objects(location, stores)
     here = Path(location)
     _refuse_nested(here)
     begun = (here / _LOG).is_dir()  # what a run that died left behind; no commit names its files
     if here.is_dir() and any(here.iterdir()) and not begun:
         raise _occupied(location)
+    return frozenset(all_below(location))
+
+
+def all_below(location: str) -> Iterator[str]:
+    """Files, links and folders at a place on this machine; folders come after what is in them."""
+    for around, folders, files in os.walk(location, topdown=False):
+        yield from (f"{around}/{name}" for name in files)
+        yield from (path for name in folders if Path(path := f"{around}/{name}").is_symlink())
+        yield around
 
 
 def claim(location: str, stores: Stores) -> None:
@@ -34,8 +47,9 @@ def claim(location: str, stores: Stores) -> None:
         Bucket(location, stores).put(f"{location}/{_LOG}/_begun", b"")
 
 
-def _require_free_objects(location: str, stores: Stores) -> None:
-    below = [one.address for one in Bucket(location, stores).listed(location)]
+def _require_free_objects(location: str, stores: Stores) -> frozenset[str]:
+    found = frozenset(one.address for one in Bucket(location, stores).listed(location))
+    below = [address for address in found if not is_lock(address)]
     logs = {address.partition(f"/{_LOG}")[0] for address in below if f"/{_LOG}" in address}
     if below and not logs:
         raise _occupied(location)
@@ -45,6 +59,7 @@ def _require_free_objects(location: str, stores: Stores) -> None:
             f'table "{location}" would lie around table "{other}"',
             hint="rename one of them, so that no table is in another one's folder",
         )
+    return found
 
 
 def _occupied(location: str) -> InputError:

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import abstractmethod
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, ClassVar
 
-from pydantic import Field
-
-from deltaworks.contracts.context import RunContext
-from deltaworks.engines.file_source import FileSource
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.engines.file_source import DriftingSource
+from deltaworks.engines.footers import Footer, alike, rows_in_footers
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class ColumnSource(FileSource):
+class ColumnSource(DriftingSource):
     """Files that know their columns, at a path, folder or glob."""
 
-    schema_: str | None = Field(default=None, alias="schema")
-    """Columns to take and the types they get, such as `id bigint, amount double`."""
+    file_kind: ClassVar[str]
+    """What a file of the format is called, with its article."""
 
-    def finds_columns(self) -> bool:
-        return self.schema_ is None
+    @staticmethod
+    @abstractmethod
+    def look(file: str | IO[bytes]) -> Footer:
+        """What a file says of itself."""
+
+    def rows_in_footers(self, site: Site, bounds: Bounds) -> int | None:
+        """How many rows the footers tell of."""
+        return rows_in_footers(bounds, self.look, kind=self.file_kind, stores=site.stores)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        from deltaworks.engines.spark.columns import column, declared_columns, require_columns
-        from deltaworks.engines.spark.shape import forced
+        from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.file_parts import (
+            Part,
+            conformed,
+            settled,
+            together,
+            without,
+        )
 
         files = self.files(ctx, bounds)
-        frame = files.frame()
-        if self.schema_ is None:
-            return frame
-        wanted = declared_columns(self.schema_)
-        require_columns(frame, wanted.fieldNames(), where="schema", nested=False)
-        named = {name.lower() for name in wanted.fieldNames()}
-        added = [name for name in files.added if name.lower() not in named]
-        rest = [column(frame, name) for name in added]
-        return frame.select(*[forced(frame, field) for field in wanted.fields], *rest)
+        groups = alike(bounds, self.look, kind=self.file_kind, stores=files.stores)
+        some = [replace(files, bounds=group) for group in groups]
+        frames = [part.frame() for part in some]
+        if self.schema_ is None and len(frames) == 1:
+            return frames[0]
+        declared = None if self.schema_ is None else declared_columns(self.schema_)
+        parts = [
+            Part(files=part, columns=without(frame.schema, files.added))
+            for part, frame in zip(some, frames, strict=True)
+        ]
+        wanted = settled(parts, declared, self.drift(), warn=ctx.warn)
+        return together([conformed(frame, wanted, files.added) for frame in frames])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deltaworks.config.storage import Stores, store_place
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.log_tail import ENGINE
 from deltaworks.engines.deltars.look import Look
 from deltaworks.errors import GuardError
 
@@ -23,6 +24,8 @@ Committer = Literal["spark", "delta-rs"]
 PROPERTY = "deltaworks.commits"
 """The table property that says who commits, where the last commit is not to decide it."""
 _SHARED = "aws_s3_locking_provider"
+_FIRST_ONLY = ("delta-rs", ENGINE)
+"""Who puts a commit only where none is; our own commits of files are put so too."""
 _NAMES = {"spark": "Spark", "delta-rs": "delta-rs"}
 
 
@@ -43,7 +46,7 @@ def _committer(look: Look) -> Committer:
     if said in _NAMES:
         return "spark" if said == "spark" else "delta-rs"
     last = look.history(1)
-    return "delta-rs" if any(one.engine.startswith("delta-rs") for one in last) else "spark"
+    return "delta-rs" if any(one.engine.startswith(_FIRST_ONLY) for one in last) else "spark"
 
 
 def require_committer(location: str, wanted: Committer, stores: Stores) -> None:

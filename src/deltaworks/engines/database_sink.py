@@ -57,7 +57,8 @@ class DatabaseSink(DatabaseEnd, Sink):
         return self._table(site).state(app_id)
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        return self._table(ctx.site).land(frame, batch.txn, replace=batch.replace)
+        table = self._table(ctx.site)
+        return table.land(frame, batch.txn, replace=batch.replace, confirm=batch.confirm)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
         self._table(ctx.site).fit(frame)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
@@ -13,6 +12,7 @@ from deltaworks.contracts.plugin import Names
 from deltaworks.contracts.source import Source
 from deltaworks.engines.database_end import DatabaseEnd
 from deltaworks.engines.databases.address import Address
+from deltaworks.engines.databases.increments import NUMBER, Increments
 from deltaworks.engines.databases.server import BLOCK_BYTES, Column, Conversation, named_place
 from deltaworks.engines.databases.slices import (
     PART,
@@ -21,18 +21,13 @@ from deltaworks.engines.databases.slices import (
     parts_for,
     value_slices,
 )
-from deltaworks.errors import DeltaworksError, EngineError, InputError, SpecError, TableNotFound
+from deltaworks.errors import DeltaworksError, EngineError, GuardError, SpecError, TableNotFound
 from deltaworks.model.batch import UNBOUNDED, WATERMARK, Bounds
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_NUMBERS = (
-    *("smallint", "integer", "bigint", "numeric", "real", "double precision"),
-    *("tinyint", "mediumint", "int", "decimal", "float", "double"),
-)
 _BIG_INCREMENT_ROWS = 500_000
 
 
@@ -53,6 +48,8 @@ class DatabaseSource(DatabaseEnd, Source):
     """The column that grows with every change, such as `updated_at`, for increments."""
     overlap: str = ""
     """How far back an increment reads once more for rows that came late: `15m`, or a number."""
+    allow_future: bool = False
+    """Whether a watermark may lie in the future, though rows that change until then are missed."""
     partitions: int | None = Field(default=None, ge=1, le=1000)
     """Connections that read side by side; chosen by the table's size when left out."""
     partition_column: str = ""
@@ -66,7 +63,7 @@ class DatabaseSource(DatabaseEnd, Source):
     @classmethod
     def _a_length(cls, value: object) -> object:
         text = str(value)
-        if text and not _NUMBER.fullmatch(text):
+        if text and not NUMBER.fullmatch(text):
             duration(text)
         return text
 
@@ -78,6 +75,8 @@ class DatabaseSource(DatabaseEnd, Source):
             found.append('"incremental: true" and "watermark" belong together')
         if self.overlap and not self.incremental:
             found.append('"overlap" needs "incremental: true"')
+        if self.allow_future and not self.incremental:
+            found.append('"allow_future" needs "incremental: true"')
         return tuple(found)
 
     def reads_increments(self) -> bool:
@@ -93,9 +92,20 @@ class DatabaseSource(DatabaseEnd, Source):
             identity = self._identity(address)
             if not self.incremental:
                 return Bounds(kind=UNBOUNDED, identity=identity)
-            same = since is not None and since.identity == identity
-            last = since.position["until"] if since is not None and same else None
-            return self._increment(talk, identity, _named(columns, self.watermark), last)
+            read = since if since is not None and since.kind == WATERMARK else None
+            if read is not None:
+                self._refuse_other(read, identity)
+            increments = self._increments(talk, columns)
+            position = increments.next(talk, read.position if read else None)
+            return Bounds(kind=WATERMARK, identity=identity, position=position)
+
+    def _refuse_other(self, since: Bounds, identity: str) -> None:
+        if since.identity != identity:
+            raise GuardError(
+                f"the last batch read {_told(since.identity)}, and the source is {_told(identity)}",
+                hint=f"go on by --from '{since.position['until']}', read all of it by an earlier "
+                "point, or load everything anew with --full-refresh",
+            )
 
     def holds_rows(self, site: Site, bounds: Bounds) -> bool:
         if bounds.kind != UNBOUNDED or not self.table or self.where:
@@ -121,21 +131,20 @@ class DatabaseSource(DatabaseEnd, Source):
             return "what a table or query gave once cannot be asked of the database again"
         if bounds.identity != self._identity(self.address(site)):
             return "the source has changed"
-        rows = bounds.position.get("rows")
         try:
             with self.server.open(self.address(site), read_only=True) as talk:
-                column = _named(self._columns(talk), self.watermark)
-                found = self._count(talk, self._range(bounds, column))
+                increments = self._increments(talk, self._columns(talk))
+                return increments.why_others(talk, bounds.position)
         except DeltaworksError as problem:
             return problem.message
-        if rows is None or rows == found:
-            return ""
-        return (
-            f"{rows:,} rows were to be read up to {bounds.position['until']}, now it is {found:,}"
-        )
 
     def changed_while_read(self, site: Site, bounds: Bounds) -> str:
-        return ""  # one snapshot was read; what was changed since has a higher watermark
+        """One snapshot was read, and what was changed since has a higher watermark, or the same."""
+        if "ties" not in bounds.position or "each" in bounds.position["ties"]:
+            return ""
+        with self.server.open(self.address(site), read_only=True) as talk:
+            increments = self._increments(talk, self._columns(talk))
+            return increments.why_other_ties(talk, bounds.position)
 
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
@@ -156,7 +165,7 @@ class DatabaseSource(DatabaseEnd, Source):
         address, server = self.address(ctx.site), self.server
         talk = ctx.until_end.enter_context(server.open(address, read_only=True))
         columns = self._columns(talk)
-        condition = self._condition(bounds, columns)
+        condition = self._condition(talk, bounds, columns)
         cores = parallelism(ctx.spark)
         slices = self._slices(talk, bounds, condition, cores)
         snapshot = server.snapshot(talk) if self.consistent else ""
@@ -210,60 +219,26 @@ class DatabaseSource(DatabaseEnd, Source):
     def _chosen(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         return tuple(_named(columns, name) for name in self.columns) or columns
 
-    def _condition(self, bounds: Bounds, columns: tuple[Column, ...]) -> str:
+    def _condition(self, talk: Conversation, bounds: Bounds, columns: tuple[Column, ...]) -> str:
         parts = [f"({self.where})"] if self.where else []
         if bounds.kind == WATERMARK:
-            parts.append(self._range(bounds, _named(columns, self.watermark)))
+            parts.append(self._increments(talk, columns).range(bounds.position))
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
-    def _range(self, bounds: Bounds, column: Column) -> str:
-        """The rows of an increment."""
-        name, until = self.server.quoted(column.name), bounds.position["until"]
-        if until is None:
-            return "1 = 0"
-        upper = f"{name} <= {self._literal(until, column)}"
-        last = bounds.position.get("since")
-        return upper if last is None else f"{name} > {self._lower(last, column)} AND {upper}"
-
-    def _lower(self, last: str, column: Column) -> str:
-        literal = self._literal(last, column)
-        if not self.overlap:
-            return literal
-        if column.kind in _NUMBERS:
-            return f"({literal} - {self.overlap})"
-        if _NUMBER.fullmatch(self.overlap):
-            raise SpecError(
-                f'"overlap" of "{column.name}" must be a length of time, not {self.overlap}',
-                hint="such as 15m",
-            )
-        seconds = int(duration(self.overlap).total_seconds())
-        return self.server.earlier(literal, column, seconds)
-
-    def _literal(self, text: str, column: Column) -> str:
-        number = column.kind in _NUMBERS and _NUMBER.fullmatch(text)
-        return text if number else self.server.literal(text)
-
-    def _increment(
-        self, talk: Conversation, identity: str, column: Column, last: str | None
-    ) -> Bounds:
-        name, where = self.server.quoted(column.name), f"({self.where}) AND " if self.where else ""
-        missing = self._count(talk, f"{name} IS NULL")
-        if missing:
-            raise InputError(
-                f'{missing:,} rows have no "{column.name}", so that no increment would have them',
-                hint=f'fill it, or leave such rows out: where: "{column.name} IS NOT NULL"',
-            )
-        newer = "1 = 1" if last is None else f"{name} > {self._lower(last, column)}"
-        highest = self.server.as_text(f"max({name})")
-        until = talk.one(f"SELECT {highest} FROM {self._relation()} WHERE {where}{newer}")
-        position: dict[str, str | int | None] = {"until": until or last, "since": last}
-        bounds = Bounds(kind=WATERMARK, identity=identity, position=position)
-        rows = self._count(talk, self._range(bounds, column))
-        return Bounds(kind=WATERMARK, identity=identity, position={**position, "rows": rows})
-
-    def _count(self, talk: Conversation, condition: str) -> int:
-        where = f"({self.where}) AND " if self.where else ""
-        return int(talk.one(f"SELECT count(*) FROM {self._relation()} WHERE {where}{condition}"))
+    def _increments(self, talk: Conversation, columns: tuple[Column, ...]) -> Increments:
+        server = self.server
+        place = server.resolved(talk, named_place(self.table)) if self.table else None
+        keys = server.unique_keys(talk, place) if place else []
+        return Increments(
+            server=server,
+            relation=self._relation(),
+            where=self.where,
+            column=_named(columns, self.watermark),
+            identities=Increments.identities_of(server, talk, place, columns),
+            unique=(self.watermark,) in keys,
+            overlap=self.overlap,
+            allow_future=self.allow_future,
+        )
 
     def _slices(self, talk: Conversation, bounds: Bounds, condition: str, cores: int) -> Slices:
         """How the read is cut: by blocks where the server can, else by ranges of a column."""
@@ -294,3 +269,8 @@ def _named(columns: tuple[Column, ...], name: str) -> Column:
             return column
     names = [column.name for column in columns]
     raise SpecError(f'column "{name}" does not exist', hint=did_you_mean(name, names))
+
+
+def _told(identity: str) -> str:
+    """A source for people: all but the kind of its server."""
+    return f'"{identity.partition(" ")[2]}"'

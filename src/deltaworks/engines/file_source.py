@@ -12,11 +12,23 @@ from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.contracts.source import Source
-from deltaworks.engines.files import changed_file, file_bounds, found_files, newer_files
+from deltaworks.engines.files import (
+    MissingColumns,
+    UnknownColumns,
+    changed_file,
+    file_bounds,
+    found_files,
+    here,
+    newer_files,
+    unreadable_file,
+)
 from deltaworks.engines.partitions import partition_keys
+from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
+from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
+    from deltaworks.engines.drift import Drift
     from deltaworks.engines.spark.file_rows import FileRows
 
 
@@ -40,9 +52,29 @@ class FileSource(NeedsCredential, Source):
         return self.incremental
 
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        now = file_bounds(site.path(self.path), written=self.path, stores=site.stores)
+        now = self._there(site, was_read=since is not None)
         partition_keys(now)  # all files there are must agree, not only the new ones
-        return now if since is None else newer_files(now, since)
+        try:
+            return newer_files(now, since or replace(now, files=()), site.root)
+        except OSError as problem:
+            raise unreadable_file(str(problem.filename), problem) from problem
+
+    def _there(self, site: Site, *, was_read: bool = False) -> Bounds:
+        """The files there are; an inbox may be empty.
+
+        A bucket has no folders, so there a path is known to be right once files of it were read.
+        """
+        pattern = site.path(self.path)
+        return file_bounds(
+            pattern,
+            written=self.path,
+            stores=site.stores,
+            root=site.root,
+            may_be_empty=self.incremental and (was_read or not is_url(pattern)),
+        )
+
+    def here(self, site: Site, bounds: Bounds) -> Bounds:
+        return here(bounds, site.path(self.path), site.root)
 
     def files_read(self, site: Site) -> tuple[str, ...]:
         return (site.path(self.path),)
@@ -52,12 +84,13 @@ class FileSource(NeedsCredential, Source):
 
     def start_at(self, site: Site, point: str) -> Bounds | None:
         start_ns = int(parse_moment(point).timestamp() * 1e9)
-        now = file_bounds(site.path(self.path), written=self.path, stores=site.stores)
+        now = self._there(site)
         older = tuple(stamp for stamp in now.files if stamp.modified_ns < start_ns)
-        return replace(now, files=older)
+        return replace(now, files=(), passed=older)
 
     def still_there(self, site: Site, bounds: Bounds) -> str:
-        return changed_file(bounds, site.stores)
+        problem = changed_file(bounds, site.stores)
+        return problem and changed_file(self.here(site, bounds), site.stores)
 
     def reader_options(self) -> dict[str, str]:
         """What Spark's reader of this format is told."""
@@ -67,6 +100,11 @@ class FileSource(NeedsCredential, Source):
         """The files within the bounds, for Spark to read."""
         from deltaworks.engines.spark.file_rows import FileRows
 
+        if not bounds.files and "schema" not in self.document():
+            raise InputError(
+                f'there is no new file at "{self.path}", so that nothing tells its columns',
+                hint="run it when there is one, or name the columns with `schema`",
+            )
         return FileRows(
             spark=ctx.spark,
             file_format=self.plugin_type(),
@@ -77,3 +115,29 @@ class FileSource(NeedsCredential, Source):
             ingested_at=ctx.now if self.ingested_at else None,
             stores=ctx.site.stores,
         )
+
+
+class DriftingSource(FileSource):
+    """Files with columns, at a path, folder or glob."""
+
+    schema_: str | None = Field(default=None, alias="schema")
+    """Columns and types as SQL spells them, such as `id bigint, amount double`."""
+    unknown_columns: UnknownColumns = "refuse"
+    """Columns that a file has and `schema` lacks: stop, leave them out, or read them as well."""
+    missing_columns: MissingColumns = "refuse"
+    """Columns of `schema`, or of other files, that a file lacks: stop, or read NULL."""
+
+    def problems(self) -> tuple[str, ...]:
+        found = super().problems()
+        if self.schema_ is None and "unknown_columns" in self.model_fields_set:
+            return (*found, '"unknown_columns" are those outside "schema", which is not there')
+        return found
+
+    def finds_columns(self) -> bool:
+        return self.schema_ is None or self.unknown_columns == "keep"
+
+    def drift(self) -> Drift:
+        """What is done about columns that differ."""
+        from deltaworks.engines.drift import Drift
+
+        return Drift(unknown=self.unknown_columns, missing=self.missing_columns)

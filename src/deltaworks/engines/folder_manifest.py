@@ -16,14 +16,36 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.locations import folders_around, read_text
 
 MANIFEST = "_deltaworks.json"
-EMPTY: dict[str, Any] = {"id": "", "writers": {}}
+EMPTY: dict[str, Any] = {"id": "", "writers": {}, "files": []}
 _NAME = re.compile(r"batch(\d{8,})-([0-9a-f]{8})-.*")
+_WRITTEN = re.compile(r"(?P<mark>batch\d{8,}-[0-9a-f]{8}-)?part-\d{5}-[0-9a-f-]{36}[\w.-]*")
+"""A file as Spark names it, with the mark of its batch if it was moved in."""
+_BESIDE = frozenset({MANIFEST, "_SUCCESS", f".{MANIFEST}.draft"})
 
 
 def read_manifest(folder: str, stores: Stores = NO_STORES) -> dict[str, Any]:
     """What the manifest says; of a folder that has none, that nothing has landed."""
     text = read_text(f"{folder}/{MANIFEST}", stores)
     return EMPTY if text is None else dict(json.loads(text))
+
+
+def is_ours(path: str, manifest: Mapping[str, Any]) -> bool:
+    """Whether we put a file there; its path is told from the folder on.
+
+    The manifest names the files of the last overwrite, and what is appended is named after its
+    batch. Manifests of older versions name no files; there, all that Spark wrote is ours.
+    """
+    around, slash, name = path.rpartition("/")
+    if name.startswith(".") and name.endswith(".crc"):  # Hadoop's sum of the file beside it
+        return is_ours(f"{around}{slash}{name[1:-4]}", manifest)
+    match = _WRITTEN.fullmatch(name)
+    marked = match is not None and (match["mark"] is not None or "files" not in manifest)
+    return marked or path in _BESIDE or path in manifest.get("files", ())
+
+
+def is_seen(path: str) -> bool:
+    """Whether readers of a folder see a file; what begins with "_" or "." they pass over."""
+    return not path.rpartition("/")[2].startswith(("_", "."))
 
 
 def short_name(app_id: str) -> str:

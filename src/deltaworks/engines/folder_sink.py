@@ -31,6 +31,7 @@ EXACT_TEXT_TIMES = {
 class FolderSink(NeedsCredential, Sink):
     """A folder of files, staged and then moved into place."""
 
+    writes_to: ClassVar[Literal["table", "files", "external"]] = "files"
     columns_by_place: ClassVar[bool] = False
     """Whether a reader of the files knows columns by their place, not by their name."""
 
@@ -72,11 +73,18 @@ class FolderSink(NeedsCredential, Sink):
             self._refuse_existing(ctx.site)
         replace = self.mode == "overwrite" or batch.replace
         writer = self._writer(ctx.site)
-        return writer.write(frame, batch.txn, replace=replace, partition_by=self.partition_by)
+        return writer.write(
+            frame,
+            batch.txn,
+            replace=replace,
+            partition_by=self.partition_by,
+            confirm=batch.confirm,
+        )
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         self._require(frame)
         self._refuse_existing(ctx.site)
+        self._refuse_foreign(ctx.site)
         return OutputPlan(
             sink=self.name or self.own_name(),
             path=self.path,
@@ -87,6 +95,7 @@ class FolderSink(NeedsCredential, Sink):
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
         self._require(frame)
         self._refuse_existing(ctx.site)
+        self._refuse_foreign(ctx.site)
 
     def _require(self, frame: DataFrame) -> None:
         from deltaworks.engines.spark.columns import require_columns
@@ -100,6 +109,10 @@ class FolderSink(NeedsCredential, Sink):
                 f'folder "{self.path}" exists already, and the mode is "error"',
                 hint="use mode append or overwrite, or another folder",
             )
+
+    def _refuse_foreign(self, site: Site) -> None:
+        writer = self._writer(site)
+        writer.refuse_foreign(writer.manifest(), replace=self.mode == "overwrite")
 
     def _writer(self, site: Site) -> FolderWriter:
         from deltaworks.engines.spark.local_folder import LocalFolder

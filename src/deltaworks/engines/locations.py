@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.durable import fsync_path
 from deltaworks.engines.objects.bucket import Bucket, StoredObject
 from deltaworks.model.table_ref import is_url
 
@@ -46,6 +47,7 @@ def write_text(path: str, text: str, stores: Stores = NO_STORES) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     draft.replace(path)
+    fsync_path(str(draft.parent))
 
 
 def remove_folder(path: str, stores: Stores = NO_STORES) -> None:

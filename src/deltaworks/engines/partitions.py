@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from pathlib import Path
 
 from deltaworks.config.files import shown_path
@@ -11,6 +12,9 @@ from deltaworks.engines.locations import fixed_part
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.table_ref import is_url
+
+_ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
+"""How Spark spells what cannot stand in a folder's name, one letter at a time."""
 
 
 def partition_base(bounds: Bounds) -> str:
@@ -53,10 +57,14 @@ def _keys(path: Path, base: Path) -> tuple[str, ...]:
     keys: list[str] = []
     for folder in reversed(folders):
         if folder.find("=") > 0:
-            keys.append(folder.partition("=")[0])
+            keys.append(_ESCAPED.sub(_letter, folder.partition("=")[0]))
         elif keys:
             break
     return tuple(reversed(keys))
+
+
+def _letter(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1], 16))
 
 
 def _told(keys: tuple[str, ...]) -> str:

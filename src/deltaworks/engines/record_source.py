@@ -6,22 +6,22 @@ from abc import abstractmethod
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field
-
 from deltaworks.config.storage import Stores
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import REJECTED
+from deltaworks.contracts.tolerance import MaxFailed
 from deltaworks.engines.encodings import Encoding, is_wide
-from deltaworks.engines.file_source import FileSource
+from deltaworks.engines.file_source import DriftingSource
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
 
+    from deltaworks.engines.spark.file_parts import Part
     from deltaworks.engines.spark.file_rows import FileRows
     from deltaworks.engines.spark.text_files import TextFiles
 
@@ -34,27 +34,28 @@ _LOOK_LINES = 10
 PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 
 
-class RecordSource(FileSource):
+class RecordSource(DriftingSource):
     """Text records at a path, folder or glob."""
 
     rule: ClassVar[str]
     """What a record that is set aside has broken."""
+    max_failed: MaxFailed = None
+    """How many records may go into quarantine, as `10` or `0.1%` of those read; more stop it."""
 
     encoding: Encoding = "UTF-8"
     """The files' character encoding."""
     multiline: bool = False
     """Whether a record may stretch over several lines."""
-    schema_: str | None = Field(default=None, alias="schema")
-    """Columns and types as SQL spells them, such as `id bigint, amount double`."""
     on_error: Literal["fail", "quarantine"] = "fail"
     """What happens to a record that does not fit the columns."""
 
     def problems(self) -> tuple[str, ...]:
+        found = super().problems()
         if is_wide(self.encoding) and not self.multiline:
-            return (f'"encoding: {self.encoding}" needs "multiline: true"',)
+            return (*found, f'"encoding: {self.encoding}" needs "multiline: true"')
         if {"encoding", "charset"} & {name.lower() for name in self.options}:
-            return ('"encoding" has a place of its own, outside "options"',)
-        return ()
+            return (*found, '"encoding" has a place of its own, outside "options"')
+        return found
 
     @abstractmethod
     def text_files(self, stores: Stores) -> TextFiles:
@@ -65,8 +66,21 @@ class RecordSource(FileSource):
         """Refuse files that Spark would read wrongly and say nothing."""
 
     @abstractmethod
-    def found_columns(self, files: FileRows) -> StructType:
-        """The columns that the files themselves tell of."""
+    def laid_out(
+        self, files: FileRows, warn: Callable[[str], None]
+    ) -> tuple[list[Part], StructType]:
+        """The files in parts of the same columns, as their texts have them; and those of all rows.
+
+        A difference that the source's policy does not allow is refused.
+        """
+
+    @abstractmethod
+    def text_columns(self, left: StructType, declared: StructType) -> StructType:
+        """What is read of a text that was set aside with some columns, in the order it has it."""
+
+    @abstractmethod
+    def why(self, frame: DataFrame, columns: StructType) -> Column:
+        """Why the `CORRUPT` text of a row does not fit the columns."""
 
     @abstractmethod
     def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:
@@ -83,38 +97,40 @@ class RecordSource(FileSource):
         frame = files.frame(with_corrupt(columns), **PERMISSIVE)
         return frame.select("*", file_address(frame).alias(FILE))
 
-    def finds_columns(self) -> bool:
-        return self.schema_ is None
-
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        from pyspark.sql import functions as F
-
-        from deltaworks.engines.spark.file_rows import as_path
+        from deltaworks.engines.spark.file_parts import conformed, together
 
         files = self.files(ctx, bounds)
         self.look_over(files)
-        columns = self._columns(files)
-        if self.on_error == "fail":
-            return self.strict(files, columns)
-        frame = self.lenient(files, columns)
-        return self._marked(frame, F.concat(F.lit("in "), as_path(F.col(FILE))), files.added)
+        parts, wanted = self.laid_out(files, ctx.warn)
+        frames = [self._rows(part) for part in parts]
+        names = wanted.fieldNames()
+        in_place = [name for name in frames[0].columns if name in names] == names
+        if len(parts) == 1 and in_place and set(parts[0].columns.fieldNames()) <= set(names):
+            return frames[0]
+        return together([conformed(frame, wanted, files.added) for frame in frames])
 
     def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 
-        from deltaworks.engines.spark.columns import EXACT_TIMES, declared_columns
+        from deltaworks.engines.spark.columns import EXACT_TIMES
+        from deltaworks.engines.spark.file_parts import conformed
         from deltaworks.engines.spark.file_rows import INGESTED_AT, moment
 
         apart = StructType([field for field in columns.fields if _APART in field.metadata])
-        named = declared_columns(self.schema_) if self.schema_ is not None else columns
-        own = StructType([f for f in named.fields if f.name not in apart.fieldNames()])
+        names = tuple(apart.fieldNames())
+        left = StructType([field for field in columns.fields if field.name not in names])
+        declared = self._declared(names)
+        own = left if declared is None else self.text_columns(left, declared)
         rest = F.from_json("row", apart, EXACT_TIMES)
         rows = self.reparsed(kept.select("raw", rest.alias(_REST)), own)
         rows = rows.select("*", f"{_REST}.*").drop(_REST)
         if INGESTED_AT in apart.fieldNames():
             rows = rows.withColumn(INGESTED_AT, moment(ctx.now))
-        return self._marked(rows, F.lit("read once more"), tuple(apart.fieldNames()))
+        marked = self._marked(rows, own, "read once more", names)
+        wanted = own if declared is None else self._wanted(own, declared)
+        return conformed(marked, wanted, names)
 
     def holds_rows(self, site: Site, bounds: Bounds) -> bool:
         if self.multiline or self.options:
@@ -132,20 +148,50 @@ class RecordSource(FileSource):
         options = {**self.reader_options(), **self.options, **PERMISSIVE}
         return {key: value for key, value in options.items() if key not in apart}
 
-    def _columns(self, files: FileRows) -> StructType:
+    def _rows(self, part: Part) -> DataFrame:
+        """The rows of a part, with its own columns and those that are not in the files."""
+        from pyspark.sql.types import StructType
+
         from deltaworks.engines.spark.columns import declared_columns
 
-        if self.schema_ is not None:
-            return declared_columns(self.schema_)
-        return self.found_columns(files)
+        declared = declared_columns(self.schema_).fields if self.schema_ is not None else []
+        added = {name.lower() for name in part.files.added}
+        folders = [field for field in declared if field.name.lower() in added]
+        columns = StructType([*part.columns.fields, *folders])
+        if self.on_error == "fail":
+            return self.strict(part.files, columns)
+        frame = self.lenient(part.files, columns)
+        return self._marked(frame, part.columns, "", part.files.added)
 
-    def _marked(self, frame: DataFrame, reason: Column, apart: tuple[str, ...]) -> DataFrame:
-        """Records that do not fit are refused with their text."""
+    def _declared(self, apart: Sequence[str]) -> StructType | None:
+        """The columns of `schema` that are in the text; None without a schema."""
+        from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.file_parts import without
+
+        return None if self.schema_ is None else without(declared_columns(self.schema_), apart)
+
+    def _wanted(self, own: StructType, declared: StructType) -> StructType:
+        """The columns that rows of a text have in the end."""
+        from pyspark.sql.types import StructType
+
+        if self.unknown_columns != "keep":
+            return declared
+        rest = {field.name.lower(): field for field in own.fields}
+        named = [rest.pop(field.name.lower(), field) for field in declared.fields]
+        return StructType([*named, *rest.values()])
+
+    def _marked(
+        self, frame: DataFrame, columns: StructType, where: str, apart: tuple[str, ...]
+    ) -> DataFrame:
+        """Records that do not fit are refused with their text; `where` is empty for their file."""
         from pyspark.sql import functions as F
 
+        from deltaworks.engines.spark.file_rows import as_path
         from deltaworks.engines.spark.rejects import rejection
 
         raw = F.col(CORRUPT)
+        place = F.lit(where) if where else F.concat(F.lit("in "), as_path(F.col(FILE)))
+        reason = F.concat(place, F.lit(": "), self.why(frame, columns))
         kept = frame.drop(CORRUPT, FILE)
         for name in apart:
             kept = kept.withMetadata(name, {_APART: True})
@@ -155,36 +201,43 @@ class RecordSource(FileSource):
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
     ) -> DeltaworksError:
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import StructType
-
-        from deltaworks.engines.spark.file_rows import as_path
-        from deltaworks.engines.spark.text_files import (
-            find_other_text,
-            find_value,
-            record_error,
-        )
+        from deltaworks.engines.spark.text_files import find_other_text, find_value
 
         if "encoding" in error.context:
             return find_other_text(error, bounds, self.encoding, ctx.site.stores)
         if not {"value", "record", "path"} & set(error.context) or not bounds.files:
             return error
-        files = self.files(ctx, bounds)
-        columns = self._columns(files)
-        own = StructType([field for field in columns.fields if field.name not in files.added])
-        if "value" in error.context:
-            return find_value(
-                error, bounds, self.text_files(ctx.site.stores), columns=own.fieldNames()
-            )
+        texts = self.text_files(ctx.site.stores)
+        parts, _ = self.laid_out(self.files(ctx, bounds), lambda _: None)
+        for part in parts:
+            if "value" in error.context:
+                names = part.columns.fieldNames()
+                found = find_value(error, part.files.bounds, texts, columns=names)
+            else:
+                found = self._first_misfit(ctx, part) or error
+            if found is not error:
+                return found
+        return error
+
+    def _first_misfit(self, ctx: RunContext, part: Part) -> DeltaworksError | None:
+        """The error for the first record of a part that does not fit; None when all do."""
+        from pyspark.sql import functions as F
+
+        from deltaworks.engines.spark.file_rows import as_path
+        from deltaworks.engines.spark.text_files import record_error
+
         # Spark refuses to read the corrupt column alone, so the others are asked for as well
-        wrong = self.lenient(files, columns).filter(F.col(CORRUPT).isNotNull())
-        found = wrong.withColumn(FILE, as_path(F.col(FILE))).head(1)
-        if not found:
-            return error
-        path, raw = found[0][FILE], found[0][CORRUPT]
-        parsed = self.taken(ctx, found[0], own)
+        wrong = self.lenient(part.files, part.columns).filter(F.col(CORRUPT).isNotNull())
+        rows = wrong.withColumn(FILE, as_path(F.col(FILE))).head(1)
+        if not rows:
+            return None
+        texts, own = self.text_files(ctx.site.stores), part.columns
         return record_error(
-            self.text_files(ctx.site.stores), path, raw=raw, parsed=parsed, columns=own
+            texts,
+            rows[0][FILE],
+            raw=rows[0][CORRUPT],
+            parsed=self.taken(ctx, rows[0], own),
+            columns=own,
         )
 
     def taken(self, ctx: RunContext, row: Row, columns: StructType) -> Sequence[Row]:

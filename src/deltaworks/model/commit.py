@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from deltaworks.model.merge_facts import FilesUsed
 
 LANDED_BEFORE = "this batch landed before"
+TAKEN_OUT = "undone_token"
+"""What the note of a commit that takes a batch out calls the batch's token."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class CommitInfo:
     note: str = ""
     parked: str = ""
     """The folder that keeps the rows, when they could not be committed."""
+    rows_parked: int | None = None
+    """How many rows it keeps."""
     shown: Shown | None = None
     """Rows to put on the screen, from a sink that does just that."""
     strategy: str = ""

@@ -83,6 +83,18 @@ class DiffFacts:
         """Rows of the batch."""
         return self.insert + self.update + self.delete + self.unchanged + self.ignored
 
+    def unchanged_of(self, rows: int) -> int:
+        """How many of a batch's rows change nothing, counted as delta-rs counts them.
+
+        `unchanged` has a row for each match: more where the table holds a key several times.
+        """
+        return max(0, rows - self.insert - self.update - self.delete - self.ignored)
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether rows of the table are changed or removed."""
+        return self.update + self.delete + self.missing > 0
+
     @property
     def only_inserts(self) -> bool:
         """Whether rows are added and none of the table's changes."""

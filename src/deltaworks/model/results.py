@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltaworks.errors import DeltaworksError
+from deltaworks.errors import EXIT_OK, EXIT_PARKED, DeltaworksError
 from deltaworks.model.commit import Shown
 from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.model.schema import SchemaChange
@@ -15,22 +15,40 @@ CONTRACT = 1
 SUCCEEDED = "succeeded"
 FAILED = "failed"
 SKIPPED = "skipped"
+PARKED = "parked"
+STOPPED = "stopped"
+RUNNING = "running"
+KILLED = "killed"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """One step of a batch. Rows of a step that was not counted are None."""
+    """One step of a batch. Rows that were not counted are None."""
 
     name: str
     type: str
     rows: int | None
+    """Rows that it passed on."""
     duration_s: float
+    rows_in: int | None = None
+    """Rows that came into it; of a source, those that were read."""
+    rows_quarantined: int = 0
+    rows_dropped: int | None = None
+    """Rows that it left out by its own name."""
+    uncounted: str = ""
+    """Why a count is not known; empty when all are."""
+    unbalanced: bool = False
+    """Whether what came in is not what can be accounted for."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "type": self.type,
+            "rows_in": self.rows_in,
             "rows": self.rows,
+            "rows_quarantined": self.rows_quarantined,
+            "rows_dropped": self.rows_dropped,
+            "uncounted": self.uncounted or None,
             "duration_s": round(self.duration_s, 3),
         }
 
@@ -107,6 +125,8 @@ class OutputResult:
     rows_updated: int | None = None
     rows_deleted: int | None = None
     rows_unchanged: int | None = None
+    rows_parked: int | None = None
+    """Rows that wait to be loaded, because they could not be committed."""
     note: str = ""
     strategy: str = ""
     """How the rows went in, where there was a choice."""
@@ -126,6 +146,7 @@ class OutputResult:
             "rows_updated": self.rows_updated,
             "rows_deleted": self.rows_deleted,
             "rows_unchanged": self.rows_unchanged,
+            "rows_parked": self.rows_parked,
             "note": self.note,
             "strategy": self.strategy or None,
             "files": None if self.files is None else self.files.to_json(),
@@ -145,9 +166,16 @@ class BatchResult:
     rows_read: int | None = None
     rows_quarantined: int | None = None
     rows_dropped: int | None = None
+    uncounted: Mapping[str, str] = field(default_factory=dict)
+    """Count that is not known -> why not."""
     steps: tuple[StepResult, ...] = ()
     checks: tuple[CheckResult, ...] = ()
     outputs: tuple[OutputResult, ...] = ()
+
+    @property
+    def parked(self) -> bool:
+        """Whether a sink waits for rows of the batch."""
+        return any(output.rows_parked is not None for output in self.outputs)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -158,6 +186,7 @@ class BatchResult:
             "rows_read": self.rows_read,
             "rows_quarantined": self.rows_quarantined,
             "rows_dropped": self.rows_dropped,
+            "uncounted": dict(self.uncounted),
             "steps": [step.to_json() for step in self.steps],
             "checks": [check.to_json() for check in self.checks],
             "outputs": [output.to_json() for output in self.outputs],
@@ -177,6 +206,13 @@ class RunResult:
     notes: tuple[str, ...] = ()
     error: DeltaworksError | None = None
 
+    @property
+    def exit_code(self) -> int:
+        """What the command line ends with: 0 only when nothing failed and nothing waits."""
+        if self.error is not None:
+            return self.error.exit_code
+        return EXIT_PARKED if self.status == PARKED else EXIT_OK
+
     def to_json(self) -> dict[str, Any]:
         return {
             "contract": CONTRACT,
@@ -189,6 +225,15 @@ class RunResult:
             "notes": list(self.notes),
             "error": error_document(self.error),
         }
+
+
+def status_of(error: DeltaworksError | None, *, parked: bool, stopped: bool, skipped: bool) -> str:
+    """How a run ended, in a word: what asks for attention comes first."""
+    if error is not None:
+        return FAILED
+    if parked:
+        return PARKED
+    return STOPPED if stopped else SKIPPED if skipped else SUCCEEDED
 
 
 def error_document(error: DeltaworksError | None) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 ADDED = "added"
@@ -16,6 +16,27 @@ MISSING = "missing"
 CAST = "cast"
 WIDENED = "widened"
 CHANGED = "changed"
+KEPT = "kept"
+DROPPED = "dropped"
+NULLS = "nulls"
+COMMENT = "comment"
+ORDER = "order"
+PROPERTY = "property"
+PARTITIONS = "partitions"
+CLUSTERING = "clustering"
+_WORDS = {
+    ADDED: '+ "{column}" {new} (not in the table)',
+    MISSING: '- "{column}" {old} (not in the rows: becomes NULL)',
+    KEPT: '- "{column}" {old} (not in the rows: stays as it is, and NULL in new rows)',
+    DROPPED: '- "{column}" {old} (not in the rows: taken out of the table)',
+    NULLS: '~ "{column}" was {old}, will be {new}',
+    COMMENT: '~ "{column}" loses its comment: {old}',
+    ORDER: "~ columns in another order: {old}; then {new}",
+    PROPERTY: '~ property "{column}" was {old}, will be {new}',
+    PARTITIONS: "~ partitioned by ({old}), then by ({new})",
+    CLUSTERING: "~ clustered by ({old}), then by ({new})",
+}
+"""How a difference reads, by its kind; those of a type are all alike."""
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
@@ -25,11 +46,23 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 @dataclass(frozen=True)
 class Field:
-    """One column or nested field, by its full path."""
+    """One column or nested field, by the names that lead to it: a name may have a dot in it."""
 
-    path: str
+    names: tuple[str, ...]
     type: str
     text: str
+
+    @property
+    def path(self) -> str:
+        """The names in one text, for people; those with a dot are in backticks."""
+        if len(self.names) == 1:
+            return self.names[0]
+        return ".".join(f"`{name}`" if "." in name else name for name in self.names)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What two spellings of one field have in common."""
+        return tuple(name.lower() for name in self.names)
 
 
 @dataclass(frozen=True)
@@ -43,11 +76,9 @@ class SchemaChange:
 
     def text(self) -> str:
         """One line of a schema diff."""
-        if self.kind == ADDED:
-            return f'+ "{self.column}" {self.batch_type} (not in the table)'
-        if self.kind == MISSING:
-            return f'- "{self.column}" {self.table_type} (not in the rows: becomes NULL)'
-        return f'~ "{self.column}" table {self.table_type}, rows {self.batch_type} ({self.kind})'
+        words = _WORDS.get(self.kind, '~ "{column}" table {old}, rows {new} ({kind})')
+        parts = {"old": self.table_type, "new": self.batch_type}
+        return words.format(column=self.column, kind=self.kind, **parts)
 
 
 @dataclass(frozen=True)
@@ -60,7 +91,7 @@ class Schema:
     @staticmethod
     def from_json(text: str) -> Schema:
         """The schema a Spark or Delta schema document describes."""
-        return Schema(tuple(_walk(json.loads(text), "")), text)
+        return Schema(tuple(_walk(json.loads(text), ())), text)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,45 +118,75 @@ def type_text(kind: Any) -> str:
     return f"map<{type_text(kind['keyType'])}, {type_text(kind['valueType'])}>"
 
 
-def _walk(struct: Mapping[str, Any], prefix: str) -> Iterator[Field]:
+def _walk(struct: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Field]:
     for entry in struct["fields"]:
-        yield from _walk_type(entry["type"], f"{prefix}{entry['name']}")
+        yield from _walk_type(entry["type"], (*above, entry["name"]))
 
 
-def _walk_type(kind: Any, path: str) -> Iterator[Field]:
+def _walk_type(kind: Any, names: tuple[str, ...]) -> Iterator[Field]:
     name = kind if isinstance(kind, str) else str(kind["type"])
-    yield Field(path, name, type_text(kind))
+    yield Field(names, name, type_text(kind))
     if name == "struct":
-        yield from _walk(kind, f"{path}.")
+        yield from _walk(kind, names)
     elif name == "array":
-        yield from _walk_type(kind["elementType"], f"{path}.element")
+        yield from _walk_type(kind["elementType"], (*names, "element"))
     elif name == "map":
-        yield from _walk_type(kind["keyType"], f"{path}.key")
-        yield from _walk_type(kind["valueType"], f"{path}.value")
+        yield from _walk_type(kind["keyType"], (*names, "key"))
+        yield from _walk_type(kind["valueType"], (*names, "value"))
 
 
 def compare(table: Schema, batch: Schema, *, may_widen: bool = False) -> tuple[SchemaChange, ...]:
     """How the rows of a batch differ from the table they go to; names ignore case."""
-    in_table = {field.path.lower(): field for field in table.fields}
-    in_batch = {field.path.lower(): field for field in batch.fields}
+    in_table = {field.key: field for field in table.fields}
+    in_batch = {field.key: field for field in batch.fields}
     changes = [
         SchemaChange(ADDED, field.path, "", field.text)
-        for path, field in in_batch.items()
-        if path not in in_table and not _below_another(path, in_table, in_batch)
+        for key, field in in_batch.items()
+        if key not in in_table and not _below_another(key, in_table, in_batch)
     ]
-    for path, field in in_table.items():
-        if path in in_batch:
-            kind = _type_change(field.type, in_batch[path].type, may_widen=may_widen)
+    for key, field in in_table.items():
+        if key in in_batch:
+            kind = _type_change(field.type, in_batch[key].type, may_widen=may_widen)
             if kind:
-                changes.append(SchemaChange(kind, field.path, field.text, in_batch[path].text))
-        elif not _below_another(path, in_batch, in_table):
+                changes.append(SchemaChange(kind, field.path, field.text, in_batch[key].text))
+        elif not _below_another(key, in_batch, in_table):
             changes.append(SchemaChange(MISSING, field.path, field.text, ""))
     return tuple(changes)
 
 
-def _below_another(path: str, here: Mapping[str, Field], there: Mapping[str, Field]) -> bool:
+def replaced(table: Schema, batch: Schema) -> tuple[SchemaChange, ...]:
+    """What is different where the columns of a batch take the place of the table's."""
+    kinds = {MISSING: DROPPED, CAST: CHANGED}
+    changes = [
+        replace(change, kind=kinds.get(change.kind, change.kind))
+        for change in compare(table, batch)
+    ]
+    old, new = ({f["name"].lower(): f for f in _entries(one)} for one in (table, batch))
+    common = [name for name in old if name in new]
+    for name in common:
+        entry = old[name]
+        if not entry["nullable"]:  # Delta takes every column of rows as one that may be NULL
+            changes.append(SchemaChange(NULLS, entry["name"], "NOT NULL", "NULL allowed"))
+        comment = entry["metadata"].get("comment", "")
+        if comment and new[name]["metadata"].get("comment", "") != comment:
+            changes.append(SchemaChange(COMMENT, entry["name"], json.dumps(comment), ""))
+    after = [name for name in new if name in old]
+    if common != after:
+        changes.append(SchemaChange(ORDER, "", ", ".join(common), ", ".join(after)))
+    return tuple(changes)
+
+
+def _entries(schema: Schema) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(schema.document)["fields"]
+    return found
+
+
+_Fields = Mapping[tuple[str, ...], Field]
+
+
+def _below_another(key: tuple[str, ...], here: _Fields, there: _Fields) -> bool:
     """Whether the parent differs already, so that naming the child adds nothing."""
-    parent = path.rpartition(".")[0]
+    parent = key[:-1]
     if not parent:
         return False
     return parent not in here or here[parent].type != there[parent].type
@@ -170,8 +231,9 @@ def _fits_decimal(kind: str, into: str) -> bool:
 
 
 def diff_text(changes: tuple[SchemaChange, ...], *, most: int = 4) -> str:
-    """The differences, a line each, cut where a person stops reading."""
+    """The differences, a line each; where a person stops reading, the others by name in one."""
     lines = [f"  {change.text()}" for change in changes[:most]]
-    if len(changes) > most:
-        lines.append(f"  (+{len(changes) - most} more)")
+    if others := changes[most:]:
+        named = ", ".join(f'{change.text()[:1]} "{change.column}"' for change in others)
+        lines.append(f"  (and {len(others)} more: {named})")
     return "\n".join(lines)

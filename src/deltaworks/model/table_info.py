@@ -48,3 +48,5 @@ class CommitRecord:
     user_metadata: Mapping[str, Any] = field(default_factory=dict)
     engine: str = field(default="", compare=False)
     """Who made the commit, by its own word; only delta-rs tells."""
+    restored_to: int | None = field(default=None, compare=False)
+    """The version that a commit set the table back to; None where it does not say."""

@@ -69,6 +69,9 @@ class KeepOne:
 
     keep: Literal["newest", "oldest"]
     by: str
+    shown: str = ""
+    """What people know `by` as, where it is a column that we made."""
+    tie_hint: str = "choose a column for `duplicates.by` that tells them apart"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -17,9 +17,12 @@ from pydantic import (
 )
 
 from deltaworks.config.files import Document, load_document
+from deltaworks.config.interpolate import Names
 from deltaworks.config.problems import problems_of
+from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.errors import ConfigError, Problem, SpecError
+from deltaworks.pipeline.catalog import plan_of, require_used
 from deltaworks.pipeline.spec import ONLY_SOURCE
 from deltaworks.pipeline.stages import Apply, Extract, Plan
 from deltaworks.suggest import did_you_mean
@@ -175,6 +178,21 @@ def _twins(document: Document, parsed: CaseFile) -> list[Problem]:
         for i, name in enumerate(names)
         if name in names[:i]
     ]
+
+
+def planned_cases(
+    cases: Sequence[PlacedCase], config: ProjectConfig, names: Names
+) -> list[tuple[PlacedCase, Plan]]:
+    """Tests with the plans they are of; variables of a test are its own, and must be of use to it.
+
+    Those that the names say were given must be of use to one of them.
+    """
+    found = []
+    for one in cases:
+        own = replace(names, variables={**names.variables, **one.case.vars})
+        found.append((one, plan_of(config, one.pipeline, own, given=one.case.vars)))
+    require_used(names, [plan for _, plan in found])
+    return found
 
 
 def chosen_cases(root: Path, targets: tuple[str, ...]) -> tuple[PlacedCase, ...]:

@@ -18,6 +18,7 @@ from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import read_document, read_pipeline
 from deltaworks.pipeline.places import storage_of
+from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Load, Plan, Stage
 from deltaworks.suggest import did_you_mean
 
@@ -143,6 +144,26 @@ def load_plan(path: Path, names: Names, root: Path | None = None) -> Plan:
     return build_plan(read_pipeline(path, names, root))
 
 
+def plan_of(
+    config: ProjectConfig,
+    target: str | Pipeline,
+    names: Names,
+    *,
+    given: Iterable[str] | None = None,
+) -> Plan:
+    """The plan of a file, a name or a pipeline in code; variables that it has no use for are wrong.
+
+    Those are the variables that the names say were given, or these.
+    """
+    if isinstance(target, Pipeline):
+        plan = build_plan(target)
+    else:
+        plan = load_plan(path_of(config, target), names, config.root)
+    require_used(names if given is None else replace(names, given=frozenset(given)), [plan])
+    require_places(config, plan)
+    return plan
+
+
 def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
     """The plans of several files, and every problem in and between them."""
     plans: list[Plan] = []
@@ -154,6 +175,8 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))
     problems.extend(_place_problems(config, plans))
+    if not problems and (unused := unused_variable(config.names, plans)):
+        problems.append(unused)
     site = Site.of(config)
     ordered, after = in_order(plans, site)
     return Catalog(ordered, tuple(problems), after)
@@ -164,6 +187,24 @@ def require_places(config: ProjectConfig, plan: Plan) -> None:
     reached = replace(config, storage=storage_of(config, plan))
     if problems := _place_problems(reached, [plan]):
         raise SpecError(f'pipeline "{plan.pipeline.name}" is wrong', problems=problems)
+
+
+def require_used(names: Names, plans: Sequence[Plan]) -> None:
+    """Raise when a variable was given that nothing of what is to be done uses."""
+    if problem := unused_variable(names, plans):
+        raise ConfigError(problem.message, hint=problem.hint)
+
+
+def unused_variable(names: Names, plans: Sequence[Plan]) -> Problem | None:
+    """The first variable that was given and that nothing uses."""
+    known = set(names.of_project).union(*(plan.pipeline.origin.variables for plan in plans))
+    unused = sorted(names.given - known)
+    if not unused:
+        return None
+    hint = did_you_mean(unused[0], sorted(known)) or "leave it out: there are no variables here"
+    return Problem(
+        code="unknown_variable", message=f'nothing uses variable "{unused[0]}"', hint=hint
+    )
 
 
 def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:

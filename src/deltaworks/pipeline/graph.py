@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.plugin import Plugin
+from deltaworks.contracts.tolerance import limit_problems
 from deltaworks.errors import Problem, SpecError
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
@@ -74,7 +75,7 @@ class _Builder:
             *pipeline.load,
         ]
         for plugin in plugins:
-            for message in plugin.problems():
+            for message in (*plugin.problems(), *limit_problems(plugin)):
                 self.problem((), "wrong_value", f"{plugin.plugin_type()}: {message}")
 
     def _refuse_twins(self) -> None:

@@ -6,9 +6,10 @@ Draft 7, which is what the YAML language server reads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from deltaworks.config.project import ProjectFile
+from deltaworks.config.variables import Variable
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
 from deltaworks.pipeline.parse import NAME_PATTERN
@@ -72,6 +73,19 @@ def _parts() -> Schema:
             "description": "Whether rows in Delta tables say which run and batch brought them.",
             "type": "boolean",
         },
+        "max_failed": {
+            "description": "How many rows of a batch may go into quarantine: 10, or 0.1%.",
+            "type": ["string", "integer", "null"],
+        },
+        "variables": {
+            "description": "What ${var:NAME} may stand for: a type, or a type and more.",
+            "type": "object",
+            "additionalProperties": {
+                "if": {"type": "string"},
+                "then": {"enum": list(_variable_types())},
+                "else": _model(Variable, "variable.")[0],
+            },
+        },
         "extract": {
             "description": "One source, or several under names of your choice.",
             "type": "object",
@@ -89,6 +103,11 @@ def _parts() -> Schema:
             "else": one_sink,
         },
     }
+
+
+def _variable_types() -> tuple[str, ...]:
+    found: tuple[str, ...] = get_args(Variable.model_fields["type"].annotation)
+    return found
 
 
 def _list_of(kind: str, description: str) -> Schema:

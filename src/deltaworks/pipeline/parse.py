@@ -11,18 +11,29 @@ from typing import Any
 from pydantic import ValidationError
 
 from deltaworks.config.files import Document, Where, load_document
-from deltaworks.config.interpolate import Names, interpolate
+from deltaworks.config.interpolate import Names, interpolate, variables_in
 from deltaworks.config.problems import problems_of
 from deltaworks.config.secret_literals import secret_problems
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import find_plugin, plugin_types
+from deltaworks.contracts.tolerance import Tolerance, limit_problems, tolerance
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.pipeline.classic import Translation, to_native
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.redact import holds_secret
 from deltaworks.suggest import did_you_mean
 
-KEYS = ("pipeline", "description", "extract", "transform", "checks", "load", "audit_columns")
+KEYS = (
+    "pipeline",
+    "description",
+    "variables",
+    "extract",
+    "transform",
+    "checks",
+    "load",
+    "audit_columns",
+    "max_failed",
+)
 NAME_PATTERN = r"[A-Za-z0-9_][A-Za-z0-9_\-]*"
 _NAME = re.compile(NAME_PATTERN)
 
@@ -53,14 +64,27 @@ def native_form(path: Path, root: Path) -> dict[str, Any]:
 def read_pipeline(path: Path, names: Names, root: Path | None = None) -> Pipeline:
     """The pipeline in a file; raises with every problem of the file at once."""
     read = read_document(path, root)
-    document, problems = interpolate(read.document, names)
+    written, names, own = _with_declared(read.document, names)
+    document, problems = interpolate(written, names)
     parser = _Parser(document)
     pipeline = parser.pipeline()
-    news = [problem for problem in parser.problems if problem.path not in read.troubled]
-    found = sorted((*read.problems, *problems, *news), key=lambda problem: problem.line)
+    # what is wrong with a variable is told of the variable, not of what its value makes wrong
+    news = [] if own else parser.problems
+    news = [problem for problem in news if problem.path not in read.troubled]
+    found = sorted((*read.problems, *own, *problems, *news), key=lambda problem: problem.line)
     if found or pipeline is None:
         raise SpecError(f'"{document.shown}" is wrong', problems=found)
-    return pipeline
+    used = frozenset((*names.declared, *variables_in(written.value)))
+    return replace(pipeline, origin=replace(pipeline.origin, variables=used))
+
+
+def _with_declared(document: Document, names: Names) -> tuple[Document, Names, tuple[Problem, ...]]:
+    """The document without what it says of its variables, and the names with their values."""
+    if not isinstance(document.value, dict) or document.value.get("variables") is None:
+        return document, names, ()
+    from deltaworks.config.variables import declared
+
+    return declared(document, names)
 
 
 class _Parser:
@@ -88,6 +112,7 @@ class _Parser:
         checks = self._plugins("checks", "check", value)
         load = self._load(value)
         audit_columns = self._audit_columns(value)
+        max_failed = self._max_failed(value)
         if self.problems:
             return None
         origin = Origin(self.document.shown, self.document.lines, self.document.words)
@@ -99,6 +124,7 @@ class _Parser:
             load=tuple(load),
             description=str(value.get("description") or ""),
             audit_columns=audit_columns,
+            max_failed=max_failed,
             origin=origin,
         )
 
@@ -121,6 +147,13 @@ class _Parser:
             message = '"audit_columns" must be true or false'
             self.problem(("audit_columns",), "wrong_value", message)
         return bool(wanted)
+
+    def _max_failed(self, value: dict[str, Any]) -> Tolerance | None:
+        try:
+            return None if value.get("max_failed") is None else tolerance(value["max_failed"])
+        except ValueError as problem:
+            self.problem(("max_failed",), "wrong_value", f'"max_failed": {problem}')
+            return None
 
     def _extract(self, value: dict[str, Any]) -> dict[str, Any]:
         sources = value.get("extract")
@@ -192,7 +225,7 @@ class _Parser:
         if plugin.kind == "check" and holds_secret(json.dumps(plugin.document())):
             message = "a check holds a secret, and its results and the quarantine would show it"
             self.problem(where, "secret", message, "compute what it needs in a step before it")
-        for message in plugin.problems():
+        for message in (*plugin.problems(), *limit_problems(plugin)):
             place = (*where, *self._first_named(message, where))
             said = self.document.said(message)
             self.problem(place, "wrong_value", f"{plugin.plugin_type()}: {said}")

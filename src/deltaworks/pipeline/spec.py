@@ -13,6 +13,7 @@ from deltaworks.config.wording import reworded
 from deltaworks.contracts.check import Check
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
+from deltaworks.contracts.tolerance import Tolerance, tolerance
 from deltaworks.contracts.transform import Transform
 from deltaworks.errors import DeltaworksError
 
@@ -27,6 +28,8 @@ class Origin:
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     """How the file spells options, where that is not the native way."""
+    variables: frozenset[str] = frozenset()
+    """The variables that the file declares or uses."""
 
     def line(self, *where: str | int) -> int:
         """The line of a part, or of the nearest thing around it."""
@@ -58,6 +61,8 @@ class Pipeline:
     description: str = ""
     audit_columns: bool = False
     """Whether rows of Delta tables say which run and batch wrote them."""
+    max_failed: Tolerance | None = None
+    """How many rows of a batch may go into quarantine in all; more stop the run."""
     origin: Origin = field(default_factory=Origin, compare=False)
 
     @staticmethod
@@ -70,6 +75,7 @@ class Pipeline:
         checks: Iterable[Check] = (),
         description: str = "",
         audit_columns: bool = False,
+        max_failed: int | str | None = None,
     ) -> Pipeline:
         """A pipeline in code, from the very classes a file names by their types."""
         return Pipeline(
@@ -80,6 +86,7 @@ class Pipeline:
             load=(load,) if isinstance(load, Sink) else tuple(load),
             description=description,
             audit_columns=audit_columns,
+            max_failed=None if max_failed is None else tolerance(max_failed),
         )
 
     def document(self) -> dict[str, Any]:
@@ -91,6 +98,7 @@ class Pipeline:
             "checks": [check.document() for check in self.checks],
             "load": [sink.document() for sink in self.load],
             **({"audit_columns": True} if self.audit_columns else {}),
+            **({"max_failed": str(self.max_failed)} if self.max_failed else {}),
         }
 
     def fingerprint(self, code: Mapping[str, str] | None = None) -> str:

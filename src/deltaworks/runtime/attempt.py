@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.events import Committed
 from deltaworks.model.results import BatchResult
-from deltaworks.pipeline.stages import Load, Plan
+from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.bounds import why_changed
+from deltaworks.runtime.fates import rows_dropped
 from deltaworks.runtime.frames import Keeper
-from deltaworks.runtime.ledger import DONE, PLANNED, BatchEntry
+from deltaworks.runtime.ledger_state import DONE, PLANNED, BatchEntry
 from deltaworks.runtime.load import Landing, dropped_by_sinks, output_result
 from deltaworks.runtime.quality import failed, quality_error
 from deltaworks.runtime.quarantine import replayed_rows
@@ -31,7 +32,6 @@ class Attempt:
     place: Workplace
     run: RunName
     entry: BatchEntry
-    twin: BatchEntry | None
     warn: Callable[[str], None]
     result: BatchResult
     require_locks: Callable[[], None]
@@ -48,7 +48,6 @@ class Attempt:
         place: Workplace,
         run: RunName,
         *,
-        twin: BatchEntry | None,
         way: Way | None,
         blocked: frozenset[str],
         warn: Callable[[str], None],
@@ -60,7 +59,6 @@ class Attempt:
             place=place,
             run=run,
             entry=entry,
-            twin=twin,
             way=way,
             blocked=blocked,
             warn=warn,
@@ -68,14 +66,16 @@ class Attempt:
             result=BatchResult(n=entry.n, id=entry.batch_id, state=PLANNED, reads=reads_of(entry)),
         )
 
-    def make(self, ctx: RunContext, landed: frozenset[str]) -> dict[str, CommitInfo]:
+    def make(self, ctx: RunContext, landed: Mapping[str, CommitInfo]) -> dict[str, CommitInfo]:
         """Evaluate the batch and land it where it has not landed; frees what it kept."""
         from deltaworks.engines.spark.session import cancel_work
 
         keeper = Keeper()
-        walker = self._walker(ctx, keeper, landed)
+        walker = self._walker(replace(ctx, warn=self.warn), keeper, landed)
         try:
             walked = walker.walk()
+            for text in walker.held_back if isinstance(walker, ReentryWalker) else ():
+                self.warn(text)
             self._judge(walked)
             return self._land(walked, ctx, keeper, landed)
         except DeltaworksError as error:
@@ -87,20 +87,20 @@ class Attempt:
         finally:
             keeper.release()
 
-    def _walker(self, ctx: RunContext, keeper: Keeper, landed: frozenset[str]) -> Walker:
+    def _walker(self, ctx: RunContext, keeper: Keeper, landed: Mapping[str, CommitInfo]) -> Walker:
         everywhere = frozenset(load.name for load in self.plan.loads)
         common: dict[str, Any] = {
             "bounds": self.entry.bounds,
             "clock": self.place.clock,
             "keeper": keeper,
             "on_stage": lambda stage: tell_stage(self.place, self.run, stage),
-            "settled": everywhere if self.entry.replaces else landed,
+            "settled": everywhere if self.entry.replaces else frozenset(landed),
         }
         replay = self.entry.replay
         if self.way is None or replay is None:
             return Walker(self.plan, ctx, observe=not self.plan.counted_by_sink, **common)
         kept = replayed_rows(ctx, self.place.quarantine(self.run.pipeline), replay)
-        return ReentryWalker(self.way, ctx, kept=kept, changes=replay.changes, **common)
+        return ReentryWalker(self.way, ctx, kept=kept, replay=replay, **common)
 
     def _note_violations(self, error: DeltaworksError) -> None:
         """Rules of a table that stopped the batch are kept with the run like failed checks."""
@@ -109,16 +109,22 @@ class Attempt:
             self.result = replace(self.result, checks=(*self.result.checks, *found))
 
     def _judge(self, walked: Walked) -> None:
-        """Stop before anything is written when a check or a source says so."""
+        """Stop before anything is written when a check, a limit or a source says so."""
+        from deltaworks.runtime.tolerated import excesses, warning
+
         checks = tuple(walked.checks)
         self.result = replace(self.result, checks=checks)
         if wrong := failed(checks):
             line = next(stage.line for stage in self.plan.stages if stage.name == wrong[0].name)
             raise quality_error(checks, file=self.plan.pipeline.origin.file, line=line)
+        for excess in excesses(self.plan, walked):
+            raise excess.error(self.plan.pipeline.origin.file)
         for check in checks:
             is_let_through = check.passed and bool(check.rows_failed) and check.on_fail == "fail"
             if is_let_through or (not check.passed and check.on_fail == "warn"):
                 self.warn(f'check "{check.name}": {check.detail}')
+        if said := warning(self.plan, walked):
+            self.warn(said)
         if problem := why_changed(self.plan, self.place.site, self.entry.bounds):
             raise InputError(
                 f"a source changed while it was read: {problem}",
@@ -126,7 +132,7 @@ class Attempt:
             )
 
     def _land(
-        self, walked: Walked, ctx: RunContext, keeper: Keeper, landed: frozenset[str]
+        self, walked: Walked, ctx: RunContext, keeper: Keeper, landed: Mapping[str, CommitInfo]
     ) -> dict[str, CommitInfo]:
         landing = Landing(
             plan=self.plan,
@@ -135,10 +141,10 @@ class Attempt:
             project=self.place.config.project_id,
             profile=self.place.config.profile,
             keeper=keeper,
-            twin=self.twin,
             retries=self.place.config.retries,
             blocked=self.blocked,
             warn=self.warn,
+            require_locks=self.require_locks,
             on_landed=lambda output: self.place.bus.tell(
                 Committed(
                     run_id=self.run.run_id,
@@ -147,31 +153,35 @@ class Attempt:
                     output=output,
                 )
             ),
-            on_stage=self._before_write,
+            on_stage=lambda load: tell_stage(self.place, self.run, load),
         )
-        if self.twin is not None and walked.rows_quarantined():
-            self.warn(f"the rows set aside are those of batch {self.twin.n}: not set aside twice")
         landing.prepare(walked, landed)
         self.require_locks()
         self.may_have_landed = True
         infos = landing.land(walked, landed)
         if self.plan.counted_by_sink:
-            walked.count_all(infos[self.plan.loads[0].name].rows_inserted)
-        dropped = walked.rows_dropped()
-        self.result = replace(
+            info = infos[self.plan.loads[0].name]
+            walked.count_all(info.rows_parked if info.parked else info.rows_inserted)
+        outputs = tuple(output_result(load, ctx, infos[load.name]) for load in self.plan.loads)
+        self.result = replace(self._counted(walked, infos), state=DONE, outputs=outputs)
+        return infos
+
+    def _counted(self, walked: Walked, infos: Mapping[str, CommitInfo]) -> BatchResult:
+        """The result with what became of every row; a count that is not sure is not told."""
+        steps = walked.steps()
+        for step in steps:
+            if step.unbalanced:
+                self.warn(f'step "{step.name}": {step.uncounted}; please report this')
+        dropped, why_dropped = rows_dropped(steps)
+        reasons = {"rows_read": walked.why_unread(), "rows_dropped": why_dropped}
+        return replace(
             self.result,
-            state=DONE,
             rows_read=walked.rows_read(),
             rows_quarantined=walked.rows_quarantined(),
             rows_dropped=None if dropped is None else dropped + dropped_by_sinks(infos),
-            steps=walked.steps(),
-            outputs=tuple(output_result(load, ctx, infos[load.name]) for load in self.plan.loads),
+            uncounted={name: why for name, why in reasons.items() if why},
+            steps=steps,
         )
-        return infos
-
-    def _before_write(self, load: Load) -> None:
-        tell_stage(self.place, self.run, load)
-        self.require_locks()
 
 
 def reads_of(entry: BatchEntry) -> dict[str, str]:

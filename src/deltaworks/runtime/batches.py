@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from deltaworks.contracts.context import BatchWrite, RunContext
-from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.lock import LockSet
-from deltaworks.errors import DeltaworksError, EngineError
+from deltaworks.errors import DeltaworksError, EngineError, GuardError
 from deltaworks.model.batch import Bounds, Replay
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.events import BatchPlanned
@@ -18,20 +18,15 @@ from deltaworks.redact import safe_json
 from deltaworks.runtime.attempt import Attempt, reads_of
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_pins, why_gone, why_unpinned
-from deltaworks.runtime.ledger import (
-    DONE,
-    PLANNED,
-    BatchEntry,
-    Ledger,
-    LedgerState,
-    SinkEntry,
-    landed_sink,
-    planned_sink,
-)
+from deltaworks.runtime.evidence import Writer, ahead, landing, note_of
+from deltaworks.runtime.ledger import Ledger, landed_sink, planned_sink
+from deltaworks.runtime.ledger_state import DONE, PLANNED, BatchEntry, LedgerState, SinkEntry
 from deltaworks.runtime.load import audited
 from deltaworks.runtime.parking import forget_parked, parked_rows
 from deltaworks.runtime.reentry import Way, way_back
 from deltaworks.runtime.workplace import RunName, Workplace, start_engine
+
+_EARLIER = "landed in an earlier run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +39,8 @@ class NewBatch:
     full_refresh: bool = False
     replay: Replay | None = None
     backfill: bool = False
+    covers: tuple[int, ...] = ()
+    judges: bool = False
 
 
 @dataclass(kw_only=True)
@@ -59,6 +56,8 @@ class Batches:
     results: list[BatchResult] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
     """Sinks that still wait for a batch which is parked."""
+    seen: tuple[int | None, ...] = ()
+    """The version of the quarantine, once it was looked at and until this run may change it."""
 
     def plan_new(self, new: NewBatch, state: LedgerState) -> LedgerState:
         """Write down what a batch will read and where it goes, then execute it."""
@@ -71,7 +70,16 @@ class Batches:
                 run_id=self.run.run_id, pipeline=self.run.pipeline, n=entry.n, detail=detail
             )
         )
-        return self.execute(entry, state, frozenset())
+        return self.execute(state.batch(entry.n), state, {})
+
+    def keep_start(self, new: NewBatch, state: LedgerState) -> LedgerState:
+        """Write down where increments start, although there is nothing to read from there yet."""
+        entry = replace(self._entry(new, state), supersedes=())
+        state = self.ledger.planned(entry, state)
+        entry = state.batch(entry.n)
+        self.results.append(unread(entry, DONE))
+        sinks = [replace(sink, landed=True) for sink in entry.sinks]
+        return self.ledger.done(entry, state, sinks, self.place.clock.now())
 
     def _warn_unbounded(self, entry: BatchEntry) -> None:
         """Rows that nobody could recognise would be appended by every run."""
@@ -90,8 +98,8 @@ class Batches:
             app_id = self.ledger.app_id(load.name, generation)
             found = load.plugin.state(self.place.site, app_id)
             sinks.append(planned_sink(load.name, app_id, found))
-        return BatchEntry(
-            n=state.next_batch,
+        entry = BatchEntry(
+            n=self._number(new, state, sinks),
             batch_id=new.batch_id,
             run_id=self.run.run_id,
             spec=self.plan.fingerprint(self.place.site),
@@ -100,22 +108,66 @@ class Batches:
             bounds=new.bounds,
             sinks=tuple(sinks),
             at=self.place.clock.now(),
+            token=secrets.token_hex(8),
             replaces=new.full_refresh,
             replay=new.replay,
             backfill=new.backfill,
+            covers=new.covers or self._read_again(new, state),
+            judges=new.judges,
+            quarantine_version=self._quarantine_version(),
             pins=take_pins(self.plan, self.place.site),
         )
+        return replace(entry, supersedes=self._superseded(entry, state))
 
-    def execute(self, entry: BatchEntry, state: LedgerState, landed: frozenset[str]) -> LedgerState:
+    def _quarantine_version(self) -> int | None:
+        seen, self.seen = self.seen, ()
+        return seen[0] if seen else self.place.quarantine(self.run.pipeline).version()
+
+    def _read_again(self, new: NewBatch, state: LedgerState) -> tuple[int, ...]:
+        """Batches that restores took out, and that a batch which reads on reads again."""
+        if new.full_refresh or new.backfill or new.replay is not None:
+            return ()
+        holes = {entry.n for entry in state.holes()}
+        return tuple(entry.n for entry in state.outstanding() if entry.n not in holes)
+
+    def _number(self, new: NewBatch, state: LedgerState, sinks: Sequence[SinkEntry]) -> int:
+        """A number above all that the sinks know; a table ahead of its ledger is refused."""
+        taken = max((sink.txn_found or 0 for sink in sinks), default=0)
+        if taken < state.next_batch:
+            return state.next_batch
+        if new.full_refresh:
+            return taken + 1
+        found = next(sink for sink in sinks if sink.txn_found == taken)
+        load = next(load for load in new.plan.loads if load.name == found.name)
+        label = load.plugin.target(self.place.site).label
+        raise ahead(label, taken, is_table=found.version_found is not None)
+
+    def _superseded(self, entry: BatchEntry, state: LedgerState) -> tuple[int, ...]:
+        """Batches whose rows are read again, so that what they had refused is judged again.
+
+        They are those that a restore took out of some sinks, and those that read the very same,
+        where landing it once more adds nothing: the tables that checks look into, and the time,
+        may be others now.
+        """
+        if not entry.reads_on:
+            return ()
+        again = tuple(other.n for other in state.outstanding() if other.kept)
+        if any(load.plugin.adds_on_rerun() for load in self.plan.loads):
+            return again
+        return (*again, *(other.n for other in state.same_reads(entry)))
+
+    def execute(
+        self, entry: BatchEntry, state: LedgerState, landed: Mapping[str, CommitInfo]
+    ) -> LedgerState:
         """Evaluate a batch once, land it where it has not landed, and say so in the ledger."""
         from deltaworks.engines.spark.connection import held
 
+        entry = _after_later_loads(entry, state)
         attempt = Attempt.at(
             entry,
             self._plan_of(entry),
             self.place,
             self.run,
-            twin=state.twin_of(entry) if entry.replay is None else None,
             way=self._way(entry),
             blocked=frozenset(self.blocked),
             warn=self.warn,
@@ -135,7 +187,7 @@ class Batches:
         ctx: RunContext,
         entry: BatchEntry,
         state: LedgerState,
-        landed: frozenset[str],
+        landed: Mapping[str, CommitInfo],
     ) -> Mapping[str, CommitInfo]:
         """What an attempt committed; one that failed before that is given up."""
         from deltaworks.engines.spark.lost_jvm import reaching_jvm
@@ -174,6 +226,7 @@ class Batches:
     def _maintain(self, load: Load, ctx: RunContext, done: list[MaintenanceResult]) -> None:
         note = {"run_id": self.run.run_id, "pipeline": self.run.pipeline, "maintenance": load.name}
         with step_boundary(load, self.plan.pipeline.origin.file):
+            self.locks.require()
             done.extend(load.plugin.maintain(ctx, safe_json(note)))
 
     def _engine(self) -> RunContext:
@@ -184,6 +237,8 @@ class Batches:
 
     def load_parked(self, state: LedgerState, *, up_to: int | None = None) -> LedgerState:
         """Commit what was parked, in the order in which it came; what still fails stays."""
+        if any(one.replaces and self.landed(one) for one in state.all_unfinished()):
+            return state  # a full refresh is in the tables, which has replaced it
         for entry, sink in state.parked():
             if sink.name in self.blocked or (up_to is not None and entry.n > up_to):
                 continue
@@ -200,51 +255,113 @@ class Batches:
             self.warn(f'batch {entry.n}, which was parked, is in "{sink.name}" now')
         return state
 
+    def note_parked(self, state: LedgerState) -> LedgerState:
+        """Write down which parked batches have been committed by a run that was cut off.
+
+        A full refresh replaces them, and their versions of the tables stay.
+        """
+        loads = {load.name: load for load in self.plan.loads}
+        for entry, sink in state.parked():
+            if (load := loads.get(sink.name)) is None:
+                continue
+            try:
+                info = self._landing(load, entry, sink)
+            except GuardError:
+                continue  # whatever the table holds of it
+            if info is not None:
+                now = load.plugin.state(self.place.site, sink.app_id)
+                landed = landed_sink(sink, info, now)
+                state = self.ledger.loaded_later(entry, landed, state, self.place.clock.now())
+                forget_parked(sink.parked, self.place.config.stores)
+        return state
+
     def _load_parked(self, entry: BatchEntry, sink: SinkEntry) -> SinkEntry:
         from deltaworks.engines.spark.connection import held
 
         load = next((load for load in self.plan.loads if load.name == sink.name), None)
         if load is None:
             raise EngineError(f'sink "{sink.name}" is no longer in the pipeline')
+        if (landed := self._landing(load, entry, sink)) is not None:
+            return landed_sink(sink, landed, load.plugin.state(self.place.site, sink.app_id))
         ctx = self._engine()
-        note = {"run_id": self.run.run_id, "pipeline": self.run.pipeline, "step": sink.name}
+        note = {**note_of(entry, self._writer(sink)), "run_id": self.run.run_id}
         batch = BatchWrite(
             n=entry.n,
             txn=Txn(sink.app_id, entry.n),
-            user_metadata=safe_json({**note, "batch": entry.n, "parked_by": entry.run_id}),
+            user_metadata=safe_json({**note, "parked_by": entry.run_id}),
             replace=entry.replaces,
         )
         with held(ctx.spark), step_boundary(load, self.plan.pipeline.origin.file):
             rows = parked_rows(ctx, sink.parked)
             rows = audited(self.plan, load, rows, run_id=self.run.run_id, n=entry.n)
+            self.locks.require()
             info = load.plugin.write(ctx, rows, batch)
         return landed_sink(sink, info, load.plugin.state(self.place.site, sink.app_id))
 
     def complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
         """Write down that a batch landed, as far as the tables tell."""
-        infos = {sink.name: self._landed_info(sink.name, entry.n) for sink in entry.sinks}
         self.results.append(unread(entry, DONE))
-        return self._done(entry, state, infos)
+        return self._done(entry, state, self.landings(entry))
 
     def give_up(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
-        """Record that a batch will never land, and take back what it set aside."""
-        self.place.quarantine(self.run.pipeline).clear(entry)
+        """Record that a batch will never land, and take back what it had quarantined.
+
+        Not by a run that was overtaken: the batch and its slice may be another's by now.
+        """
+        self.locks.require()
+        self.seen = ()
+        self.place.quarantine(self.run.pipeline).give_up(entry)
         return self.ledger.abandoned(entry, state, self.place.clock.now())
 
     def landed(self, entry: BatchEntry) -> frozenset[str]:
-        """The sinks whose own transaction says that a batch is in.
+        """The sinks that provably hold a batch."""
+        return frozenset(self.landings(entry))
+
+    def landings(self, entry: BatchEntry) -> dict[str, CommitInfo]:
+        """How a batch landed in the sinks that provably hold it.
 
         Those that keep nothing go with the others: what is in need not be shown again.
         """
-        app_ids = {sink.name: sink.app_id for sink in entry.sinks}
-        loads = [load for load in self.plan.loads if load.name in app_ids]
-        found = {
-            load.name
-            for load in loads
-            if load.plugin.state(self.place.site, app_ids[load.name]).txn_version == entry.n
-        }
-        shown = {load.name for load in loads if not load.plugin.keeps}
-        return frozenset(found | shown if found else ())
+        found: dict[str, CommitInfo] = {}
+        shown: dict[str, CommitInfo] = {}
+        for load in self.plan.loads:
+            if (sink := entry.sink(load.name)) is None:
+                continue
+            if not load.plugin.keeps:
+                shown[load.name] = CommitInfo(committed=False, note="not shown again")
+            elif (info := self._landing(load, entry, sink)) is not None:
+                found[load.name] = replace(info, note=_EARLIER)
+        return {**found, **shown} if found else {}
+
+    def _landing(self, load: Load, entry: BatchEntry, sink: SinkEntry) -> CommitInfo | None:
+        return landing(
+            load,
+            self.place.site,
+            entry,
+            sink,
+            project=self.place.config.project_id,
+            pipeline=self.run.pipeline,
+        )
+
+    def _settle_earlier(self, entry: BatchEntry, infos: Mapping[str, CommitInfo]) -> None:
+        """The commit of a run that was cut off may have lost files in a power cut: look first."""
+        from deltaworks.engines.durable import make_durable, torn_files
+
+        for load in self.plan.loads:
+            info = infos.get(load.name)
+            if info is None or info.note != _EARLIER or info.version is None:
+                continue
+            ref = load.plugin.target(self.place.site)
+            if torn := torn_files(ref.location, info.version):
+                raise GuardError(
+                    f'"{ref.label}" holds batch {entry.n} in version {info.version}, '
+                    f"and file {torn[0]} of it is missing or cut short",
+                    hint="put the file back, or load everything anew with --full-refresh",
+                )
+            make_durable(ref.location, info.version)
+
+    def _writer(self, sink: SinkEntry) -> Writer:
+        return Writer(self.place.config.project_id, self.run.pipeline, sink.name)
 
     def gone(self, entry: BatchEntry) -> str:
         """Why what a batch read cannot be read again identically; empty when it can."""
@@ -261,17 +378,17 @@ class Batches:
         if entry.replay is None:
             return None
         quarantine = self.place.quarantine(self.run.pipeline)
-        return way_back(self.plan, quarantine.entries(entry.replay))
+        return way_back(self._plan_of(entry), quarantine.entries(entry.replay))
 
     def _done(
         self, entry: BatchEntry, state: LedgerState, infos: Mapping[str, CommitInfo]
     ) -> LedgerState:
         """A batch has landed: what it makes out of date goes, then it is done."""
+        self._settle_earlier(entry, infos)
+        self.seen = ()
         quarantine = self.place.quarantine(self.run.pipeline)
-        if entry.replay is not None:
-            quarantine.forget(entry.replay, n=entry.n)
+        quarantine.leave(entry)
         if entry.replaces:
-            quarantine.forget_older(entry.generation)
             for _, sink in state.parked():
                 forget_parked(sink.parked, self.place.config.stores)
         plugins = {load.name: load.plugin for load in self.plan.loads}
@@ -285,18 +402,22 @@ class Batches:
         ]
         return self.ledger.done(entry, state, sinks, self.place.clock.now())
 
-    def _landed_info(self, name: str, n: int) -> CommitInfo:
-        load = next(load for load in self.plan.loads if load.name == name)
-        if not load.plugin.keeps:
-            return CommitInfo(committed=False)
-        if load.plugin.state(self.place.site, "").version is None:
-            return CommitInfo(committed=True)
-        location, mine = load.plugin.target(self.place.site).location, self.run.pipeline
-        for record in DeltaRsEngine(self.place.config.stores).history(location, limit=50):
-            note = record.user_metadata
-            if (note.get("pipeline"), note.get("step"), note.get("batch")) == (mine, name, n):
-                return CommitInfo(committed=True, version=record.version)
-        return CommitInfo(committed=True)
+
+def _after_later_loads(entry: BatchEntry, state: LedgerState) -> BatchEntry:
+    """A batch as if planned now: older ones may have been parked then, and loaded meanwhile."""
+
+    def found(sink: SinkEntry) -> SinkEntry:
+        older = [
+            other.n
+            for other in state.batches
+            if other.n < entry.n and other.generation == entry.generation
+            if (there := other.sink(sink.name)) is not None
+            if there.committed and not there.accepted
+        ]
+        newest = max(older, default=0)
+        return replace(sink, txn_found=newest) if newest > (sink.txn_found or 0) else sink
+
+    return replace(entry, sinks=tuple(map(found, entry.sinks)))
 
 
 def with_loads(plan: Plan, names: set[str]) -> Plan:

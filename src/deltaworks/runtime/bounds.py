@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Self
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import Site
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.table_source import table_info
-from deltaworks.errors import ConfigError, DeltaworksError, GuardError, SpecError
-from deltaworks.model.batch import Bounds, Pin
+from deltaworks.errors import ConfigError, DeltaworksError, GuardError, InputError, SpecError
+from deltaworks.model.batch import FILES, WATERMARK, Bounds, Pin, read_together
+from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.stages import Extract, Plan, Verify
-from deltaworks.runtime.ledger import LedgerState
+from deltaworks.runtime.ledger_state import LedgerState
+
+_LOOK_SECONDS = 0.2
+_LOOK_SHARE = 20
+"""Looking at many files may take its time, and a part of the whole only."""
 
 
 def take_bounds(
@@ -30,29 +40,59 @@ def take_bounds(
     found = {}
     for stage in plan.sources:
         try:
-            since = _since(stage, site, state, start)
-            found[stage.name] = stage.plugin.bounds(site, since)
+            since = _since(plan, stage, site, state, start)
+            found[stage.name] = stage.plugin.bounds(site, _for_sinks(plan, since))
         except DeltaworksError as error:
             raise error.at(plan.pipeline.origin.file, stage.line) from error.__cause__
     return found
 
 
-def _since(stage: Extract, site: Site, state: LedgerState, start: str) -> Bounds | None:
+def _since(plan: Plan, stage: Extract, site: Site, state: LedgerState, start: str) -> Bounds | None:
     if not stage.plugin.reads_increments():
         return None
     if not start:
-        return state.read_so_far(stage.name)
+        return _read_before(plan, stage, site, state)
     try:
         return stage.plugin.start_at(site, start)
     except ValueError as problem:
         raise ConfigError(f"--from: {problem}") from None
 
 
+def _for_sinks(plan: Plan, since: Bounds | None) -> Bounds | None:
+    """What was read, and whether a row of it that came again would be there twice."""
+    if since is None or since.kind != WATERMARK:
+        return since
+    adds = any(load.plugin.adds_on_rerun() for load in plan.loads)
+    return replace(since, position={**since.position, "adds": adds})
+
+
+def _read_before(plan: Plan, stage: Extract, site: Site, state: LedgerState) -> Bounds | None:
+    """What was read of a source so far, also under a name that it no longer has."""
+    read = state.read_so_far(stage.name)
+    known = {name for entry in state.batches for name in entry.bounds}
+    former = [state.read_so_far(name) for name in known - {one.name for one in plan.sources}]
+    old = [bounds for bounds in former if bounds is not None]
+    if not old or (read is not None and read.kind != FILES):
+        return read
+    now = stage.plugin.bounds(site, None)
+    same = [bounds for bounds in old if now.is_of_source(bounds)]
+    return read_together([(bounds, False) for bounds in (*same, *((read,) if read else ()))])
+
+
+def bounds_here(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> dict[str, Bounds]:
+    """Bounds on record as they are read now, where the project may have moved."""
+    plugins = {stage.name: stage.plugin for stage in plan.sources}
+    return {
+        name: plugins[name].here(site, taken) if name in plugins else taken
+        for name, taken in bounds.items()
+    }
+
+
 def read_bounds(plan: Plan, site: Site, state: LedgerState) -> dict[str, Bounds]:
     """All that was read so far, to be read once more."""
     found = {}
     for stage in plan.sources:
-        read = state.read_so_far(stage.name) if stage.plugin.reads_increments() else None
+        read = _since(plan, stage, site, state, "")
         found[stage.name] = read.from_the_start() if read else stage.plugin.bounds(site, None)
     return found
 
@@ -68,10 +108,25 @@ def nothing_new(plan: Plan, bounds: Mapping[str, Bounds]) -> bool:
     return bool(news) and all(bounds[name].nothing for name in news)
 
 
+def no_files(bounds: Mapping[str, Bounds]) -> bool:
+    """Whether a source of files has none to read, so that nothing may tell its columns."""
+    return any(taken.kind == FILES and not taken.files for taken in bounds.values())
+
+
 def refuse_changed_files(plan: Plan, bounds: Mapping[str, Bounds]) -> None:
-    """A file that was appended once and is different now cannot be appended again unasked."""
+    """What was appended once and is different now cannot be appended again unasked."""
+    if not any(load.plugin.adds_on_rerun() for load in plan.loads):
+        return
+    for name, taken in bounds.items():
+        if taken.repeats:
+            raise GuardError(
+                f'rows have come or changed in "{name}" at {taken.position["since"]}, where the '
+                f"last batch ended; which of them were appended before cannot be told",
+                hint=f"leave them out by --from '{taken.position['since']}', use mode upsert, "
+                "or load everything anew with --full-refresh",
+            )
     changed = [path for taken in bounds.values() for path in taken.changed]
-    if changed and any(load.plugin.adds_on_rerun() for load in plan.loads):
+    if changed:
         raise GuardError(
             f'file "{changed[0]}" was appended by an earlier batch and has changed since',
             hint="put the old file back, give the new rows a file of their own, "
@@ -124,6 +179,60 @@ def why_changed(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:
             if problem:
                 return problem
     return ""
+
+
+def source_changed(problem: str) -> InputError:
+    """The error for a source that changed while it was read."""
+    return InputError(
+        f"a source changed while it was read: {problem}",
+        hint="run it again when nobody writes there; nothing was committed",
+    )
+
+
+class FileWatch:
+    """Looks after the files on disk that Spark reads while it writes, and has it stop in time.
+
+    Between the last row that is read and its own commit Spark asks nobody. So files are looked at
+    again and again while it works, and once more when it is done.
+    """
+
+    def __init__(
+        self, plan: Plan, site: Site, bounds: Mapping[str, Bounds], stop: Callable[[], None]
+    ) -> None:
+        on_disk = {
+            name: taken
+            for name, taken in bounds.items()
+            if taken.kind == FILES and taken.files and not is_url(taken.files[0].path)
+        }
+        self.problem = ""
+        self._look = partial(why_changed, plan, site, on_disk)
+        self._stop = stop
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True) if on_disk else None
+
+    def confirm(self) -> None:
+        """Raise when a file is not what was planned."""
+        if problem := self.problem or self._look():
+            raise source_changed(problem)
+
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        pause = _LOOK_SECONDS
+        while not self._over.wait(pause):
+            start = time.monotonic()
+            self.problem = self.problem or self._look()
+            if self.problem:
+                self._stop()
+            pause = max(_LOOK_SECONDS, _LOOK_SHARE * (time.monotonic() - start))
 
 
 def why_gone(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:

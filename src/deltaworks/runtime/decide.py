@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import Bounds, same_bounds
-from deltaworks.runtime.ledger import BatchEntry, LedgerState
+from deltaworks.runtime.ledger_state import (
+    DONE,
+    REVERTED,
+    UNDONE,
+    BatchEntry,
+    LedgerState,
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,23 @@ class Redo:
 
     entry: BatchEntry
     landed: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Replace:
+    """The batch stays as it is until a full refresh, which comes next, replaces all it landed.
+
+    It is not given up before that: if the refresh fails, the batch must still be finished.
+    """
+
+    entry: BatchEntry
+
+
+@dataclass(frozen=True)
+class Reload:
+    """Bring a batch that a restore took out back to the sinks that lost it."""
+
+    entry: BatchEntry
 
 
 @dataclass(frozen=True)
@@ -49,7 +72,7 @@ class PlanNew:
     """Plan and land a batch of this run's own."""
 
 
-Step = Complete | Redo | Abandon | Skip | PlanNew
+Step = Complete | Redo | Replace | Reload | Abandon | Skip | PlanNew
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +87,10 @@ class Intent:
     adds_on_rerun: bool = False
     incremental: bool = False
     nothing_new: bool = False
+    starts_anew: bool = False
+    """Whether the caller says where increments start, which is kept though nothing is there yet."""
+    sinks: frozenset[str] = frozenset()
+    """The sinks that the pipeline has now."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +104,55 @@ class Look:
 def decide(state: LedgerState, intent: Intent, look: Look) -> tuple[Step, ...]:
     """The steps of this run, in order."""
     steps: list[Step] = []
-    if state.unfinished is not None:
-        step, goes_on = _finish(state.unfinished, intent, look)
+    for entry in state.all_unfinished():
+        step, goes_on = _finish(entry, intent, look)
         steps.append(step)
         if not goes_on:
             return tuple(steps)
+        if entry.replaces and isinstance(step, Complete | Redo):
+            break  # it replaces whatever older batches had landed
+    if not intent.full_refresh and intent.incremental:
+        steps.extend(Reload(entry) for entry in reloads(state, intent.sinks))
     skip = _skip(state, intent)
     return (*steps, skip or PlanNew())
+
+
+def reloads(state: LedgerState, sinks: frozenset[str]) -> tuple[BatchEntry, ...]:
+    """The batches that a sink of the pipeline lost, and that reading on would pass by."""
+    return tuple(entry for entry in state.holes() if state.lacking(entry) & sinks)
+
+
+def missed(state: LedgerState, sink: str, *, adds: bool) -> tuple[BatchEntry, ...]:
+    """The batches that a sink lacks because it was not in the pipeline when they came.
+
+    It may have kept a batch that others lost in a restore and read again meanwhile. One that read
+    more than that cannot be told apart, so that a sink which adds rows would have some twice.
+    """
+    found = []
+    for entry in _once((*_lost_replays(state, sink), *state.missed_by(sink))):
+        kept = [one for n in entry.covers if sink in (one := state.batch(n)).kept]
+        if any(same_bounds(one.bounds, entry.bounds) for one in kept):
+            continue
+        if kept and adds:
+            raise GuardError(
+                f'batch {entry.n} read batch {kept[0].n} again, which "{sink}" still has',
+                hint=f'say --new-sinks from-now to leave batch {entry.n} out of "{sink}", '
+                "or load everything anew with --full-refresh",
+            )
+        found.append(entry)
+    return tuple(found)
+
+
+def _once(entries: tuple[BatchEntry, ...]) -> list[BatchEntry]:
+    return list({entry.n: entry for entry in entries}.values())
+
+
+def _lost_replays(state: LedgerState, sink: str) -> list[BatchEntry]:
+    """Replays that others have, and whose backfill a restore took out of a sink."""
+    fills = [entry for entry in state.batches if entry.backfill and entry.replay is not None]
+    out = {n for e in fills if e.state == REVERTED and sink in e.reverted for n in e.covers}
+    back = {n for e in fills if e.state in (DONE, UNDONE) and e.sink(sink) for n in e.covers}
+    return [entry for entry in state.done() if entry.n in out - back]
 
 
 def finish_only(state: LedgerState, spec: str, look: Look) -> tuple[Step, ...]:
@@ -105,13 +174,19 @@ def finish_only(state: LedgerState, spec: str, look: Look) -> tuple[Step, ...]:
 
 
 def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
-    landed = look.landed(entry)
+    try:
+        landed = look.landed(entry)
+    except GuardError:
+        if not intent.full_refresh:
+            raise
+        return Replace(entry), True  # whatever a table holds of it
     is_retry = _is_retry(entry, intent)
     goes_on = intent.incremental or not is_retry
     if len(landed) == len(entry.sinks):
         return Complete(entry), goes_on
     if intent.full_refresh and not is_retry:
-        return Abandon(entry, "everything is loaded anew"), True
+        given_up = Abandon(entry, "everything is loaded anew")
+        return Replace(entry) if landed else given_up, True
     if not landed:
         reason = _why_not_again(entry, intent)
         return (Abandon(entry, reason), True) if reason else (Redo(entry, landed), False)
@@ -121,16 +196,26 @@ def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
 
 def _why_not_again(entry: BatchEntry, intent: Intent) -> str:
     """Why a batch that landed nowhere is not what this run wants; empty when it is."""
-    if entry.replay is not None:
-        return "its rows are still in quarantine"
-    if entry.backfill:
-        return "it was to fill a new sink"
+    if intent.nothing_new:
+        return "there is nothing to read"
+    if reason := _why_another_kind(entry, intent):
+        return reason
     if intent.batch_id != entry.batch_id:
         return "this run has another batch id"
     if entry.spec != intent.spec:
         return "the pipeline has changed since"
     if not same_bounds(entry.bounds, intent.bounds):
         return "its sources have changed since"
+    return ""
+
+
+def _why_another_kind(entry: BatchEntry, intent: Intent) -> str:
+    if entry.replay is not None:
+        return "its rows are still in quarantine"
+    if entry.backfill:
+        return "it was to fill a new sink"
+    if entry.replaces and not intent.full_refresh:
+        return "it was a full refresh, which this run is not"
     return ""
 
 
@@ -167,9 +252,15 @@ def _skip(state: LedgerState, intent: Intent) -> Skip | None:
     if intent.batch_id is not None:
         return _skip_known_id(done, intent.batch_id)
     last = done[-1] if done else None
-    if last is not None and intent.nothing_new:
+    if last is not None and intent.nothing_new and not intent.starts_anew:
         return Skip(last, f"nothing is new since batch {last.n}")
-    if last is None or intent.again or not intent.adds_on_rerun:
+    if intent.again:
+        return None
+    return _skip_undone(state, intent) or _skip_same(last, intent)
+
+
+def _skip_same(last: BatchEntry | None, intent: Intent) -> Skip | None:
+    if last is None or not intent.adds_on_rerun:
         return None
     if last.spec == intent.spec and same_bounds(last.bounds, intent.bounds):
         when = f"{last.at:%Y-%m-%d %H:%M:%S} UTC"
@@ -177,3 +268,14 @@ def _skip(state: LedgerState, intent: Intent) -> Skip | None:
             last, f"batch {last.n} loaded exactly this at {when}; --again loads it once more"
         )
     return None
+
+
+def _skip_undone(state: LedgerState, intent: Intent) -> Skip | None:
+    """What was undone on purpose does not come back by itself; increments pass it by anyhow."""
+    last = state.counted()[-1:]
+    if intent.incremental or not last or last[0].state != UNDONE:
+        return None
+    if last[0].spec != intent.spec or not same_bounds(last[0].bounds, intent.bounds):
+        return None
+    n = last[0].n
+    return Skip(last[0], f"batch {n} loaded exactly this and was undone; --again loads it")

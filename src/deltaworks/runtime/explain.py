@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.fit import frame_schema
@@ -11,10 +13,12 @@ from deltaworks.model.batch import Bounds
 from deltaworks.model.results import CheckResult, OutputPlan, PlanResult, StagePlan
 from deltaworks.pipeline.stages import Extract, Load, Plan, Stage
 from deltaworks.runtime.boundary import step_boundary
-from deltaworks.runtime.bounds import take_bounds
+from deltaworks.runtime.bounds import no_files, nothing_new, take_bounds
 from deltaworks.runtime.frames import Keeper
 from deltaworks.runtime.load import audited
 from deltaworks.runtime.quality import failed
+from deltaworks.runtime.reentry import ReentryWalker
+from deltaworks.runtime.tolerated import excesses
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
 
@@ -31,15 +35,24 @@ def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
 
 def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
+    bounds = take_bounds(plan, place.site, place.ledger(plan.pipeline.name).state())
+    if nothing_new(plan, bounds) and no_files(bounds):
+        note = "no source has a new file: a run would do nothing"
+        return replace(explain_offline(plan, place), offline=False, notes=(note,))
+    return explained(plan, place, bounds, partial(Walker, plan))
+
+
+def explained(
+    plan: Plan, place: Workplace, bounds: Mapping[str, Bounds], make: Callable[..., Walker]
+) -> PlanResult:
+    """What a walker finds, and what the sinks would make of it."""
     from deltaworks.engines.spark.connection import let_go
     from deltaworks.engines.spark.session import cancel_work
 
-    bounds = take_bounds(plan, place.site, place.ledger(plan.pipeline.name).state())
     run = new_run(plan.pipeline.name, place)
     ctx = start_engine(place, run, connectors=plan.connectors, keep_log=False)
     keeper = Keeper()
-    walker = Walker(
-        plan,
+    walker = make(
         ctx,
         bounds=bounds,
         clock=place.clock,
@@ -50,7 +63,9 @@ def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
         walked = walker.walk()
         outputs = tuple(_output(plan, ctx, load, walked, keeper) for load in plan.loads)
         broken = [found for load in plan.loads for found in _violations(plan, ctx, load, walked)]
-        return _explained(plan, walked, outputs, bounds, broken)
+        found = _explained(plan, walked, outputs, bounds, broken)
+        held = walker.held_back if isinstance(walker, ReentryWalker) else ()
+        return replace(found, notes=(*held, *found.notes))
     except DeltaworksError as error:
         raise walker.explained(error) from error.__cause__
     except KeyboardInterrupt:
@@ -90,9 +105,12 @@ def _explained(
         rows_to_quarantine=walked.rows_quarantined(),
         checks=(*walked.checks, *broken),
         outputs=outputs,
-        notes=tuple(
-            f'check "{check.name}" would stop the run: {check.detail}'
-            for check in failed((*walked.checks, *broken))
+        notes=(
+            *(
+                f'check "{check.name}" would stop the run: {check.detail}'
+                for check in failed((*walked.checks, *broken))
+            ),
+            *(f"this would stop the run: {one.message}" for one in excesses(plan, walked)),
         ),
     )
 

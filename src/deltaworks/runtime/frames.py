@@ -28,21 +28,42 @@ class Rejects:
 
 
 @dataclass(kw_only=True)
-class StepFrame:
-    """A step's rows: lazily, with a count that is known now, later or never."""
+class Count:
+    """How many rows there are: known now, later or never. Steps that keep every row share one."""
 
-    frame: DataFrame
-    kept: bool = False
-    known_rows: int | None = None
+    known: int | None = None
     counter: RowCounter | None = None
-    holds_rows: bool = False
-    """Whether there surely is a row."""
+    doubt: str = ""
+    """Why what was counted while rows passed may not be all of them."""
 
     def rows(self) -> int | None:
         """How many rows; None when nobody could count them."""
-        if self.known_rows is None and self.counter is not None:
-            self.known_rows = self.counter.rows()
-        return self.known_rows
+        if self.known is None and self.counter is not None and not self.doubt:
+            self.known = self.counter.rows()
+        return self.known
+
+    def why_unknown(self) -> str:
+        """Why nobody could count them; empty when somebody did."""
+        if self.rows() is not None:
+            return ""
+        return self.doubt or "Spark did not read these rows, or nobody counted them"
+
+
+@dataclass(kw_only=True)
+class StepFrame:
+    """A step's rows, lazily, and how many they are."""
+
+    frame: DataFrame
+    kept: bool = False
+    count: Count = field(default_factory=Count)
+    holds_rows: bool = False
+    """Whether there surely is a row."""
+    read: bool = False
+    """Whether all its rows have been read, and are kept."""
+
+    def rows(self) -> int | None:
+        """How many rows; None when nobody could count them."""
+        return self.count.rows()
 
 
 @dataclass(kw_only=True)
@@ -79,10 +100,10 @@ def split(step: StepFrame, stage: Stage, keeper: Keeper) -> tuple[StepFrame, Rej
     ).collect()[0]
     rows_in, rows_out, rows_refused = int(row[0]), int(row[1]), int(row[2])
     balance(stage.name, rows_in, rows_out + rows_refused)
-    if step.known_rows is not None:
-        balance(stage.name, step.known_rows, rows_in)
-    step.known_rows = rows_in  # a sink that counts for all steps sees only those that passed
-    passed = StepFrame(frame=accepted(marked), kept=True, known_rows=rows_out)
+    if step.count.known is not None:
+        balance(stage.name, step.count.known, rows_in)
+    step.count.known = rows_in  # of all steps before it, too, that keep every row
+    passed = StepFrame(frame=accepted(marked), kept=True, count=Count(known=rows_out), read=True)
     rejects = Rejects(frame=refused(marked), stage=stage.name, kind=stage.kind, rows=rows_refused)
     return passed, rejects
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from deltaworks.errors import Interrupted, TimedOut
+from deltaworks.errors import DeltaworksError, GuardError, Interrupted, TimedOut
 from deltaworks.pipeline.stages import Stage
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ BY_USER = "by_user"
 """In the context of the error of a run that its user stopped: the next one is not to begin."""
 _GO_ON = "run it again: it goes on where it stopped"
 
-Why = Callable[[str], Interrupted]
+Why = Callable[[str], DeltaworksError]
 """The error for a run that was stopped at a place."""
 
 
@@ -93,7 +93,7 @@ class Halt:
         """Jobs of this thread belong to the run from now on."""
         from deltaworks.engines.spark.jobs import mark_jobs
 
-        self._spark, self._tag = spark, f"deltaworks-{run_id}"
+        self._spark, self._tag = spark, job_tag(run_id)
         mark_jobs(spark, self._tag)
         self.obey()
 
@@ -128,6 +128,11 @@ class Halt:
                 cancel_jobs(self._spark, self._tag)
 
 
+def job_tag(run_id: str) -> str:
+    """What marks the Spark jobs of a run."""
+    return f"deltaworks-{run_id}"
+
+
 def _interrupts(handler: object) -> bool:
     """Whether a handler raises KeyboardInterrupt: Python's own does, and Spark's."""
     is_sparks = getattr(handler, "__module__", "").startswith("pyspark.")
@@ -147,4 +152,13 @@ def by_ctrl_c(place: str) -> Interrupted:
         f"stopped by Ctrl-C, {place}; no table was left half written",
         hint=_GO_ON,
         context={BY_USER: True},
+    )
+
+
+def by_another_driver(place: str) -> GuardError:
+    """The error of a run that stood still for too long in a bucket, and was overtaken."""
+    return GuardError(
+        f"stopped, {place}: another driver has taken over its locks, "
+        "because this run stood still for too long",
+        hint=_GO_ON,
     )

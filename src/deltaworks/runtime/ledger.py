@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.events import EventTable, event_schema
 from deltaworks.errors import CommitConflict, ConfigError, GuardError
-from deltaworks.model.batch import Bounds, Pin, Replay, same_bounds
+from deltaworks.model.batch import Bounds, Pin, Replay
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
-from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.redact import holds_secret
+from deltaworks.runtime.ledger_state import (
+    ABANDONED,
+    DONE,
+    LOADED_LATER,
+    NOT_RESTORED,
+    NOT_UNDONE,
+    PLANNED,
+    RESTORED,
+    RESTORING,
+    UNDOING,
+    UNDONE,
+    BatchEntry,
+    LedgerState,
+    Restore,
+    SinkEntry,
+    after_loading,
+    after_restore,
+    after_undo,
+)
+from deltaworks.runtime.parking import parked_here
 
-PLANNED, DONE, ABANDONED = "planned", "done", "abandoned"
-LOADED_LATER = "loaded_later"
-"""A batch that was parked has been committed."""
-UNDOING, UNDONE, NOT_UNDONE = "undoing", "undone", "not_undone"
-REVERTED = "reverted"
-"""A batch whose rows a restore took out of a sink again."""
-RESTORING, RESTORED, NOT_RESTORED = "restoring", "restored", "not_restored"
+_HERE, _BESIDE = "./", "../"
 _COLUMNS = (
     ("project", "text"),
     ("pipeline", "text"),
@@ -38,161 +52,6 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SinkEntry:
-    """A sink as the plan found it, and how the batch landed there."""
-
-    name: str
-    app_id: str
-    identity: str
-    txn_found: int | None
-    landed: bool = False
-    committed: bool = False
-    version: int | None = None
-    parked: str = ""
-    """The folder with the rows, while they wait to be committed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchEntry:
-    """One batch of a pipeline, as far as it got."""
-
-    n: int
-    batch_id: str | None
-    run_id: str
-    spec: str
-    generation: int
-    state: str
-    bounds: Mapping[str, Bounds]
-    sinks: tuple[SinkEntry, ...]
-    at: datetime
-    first_event: int = 0
-    replaces: bool = False
-    replay: Replay | None = None
-    """The rows it brings back from the quarantine, if that is where it reads."""
-    backfill: bool = False
-    """Whether it brings a new sink what others have; what was read does not change by it."""
-    reverted: frozenset[str] = frozenset()
-    """The sinks that a restore took it out of."""
-    pins: Mapping[str, Pin] = field(default_factory=dict)
-    """The tables that checks look into, by location; no reason to read the sources once more."""
-
-    @property
-    def reads_on(self) -> bool:
-        """Whether it goes on in the sources, so that the next one starts where it ended."""
-        return self.replay is None and not self.backfill
-
-
-@dataclass(frozen=True, kw_only=True)
-class Restore:
-    """A table on its way back to an older version, as one pipeline that writes it sees it."""
-
-    restore_id: str
-    sink: str
-    location: str
-    table_id: str
-    version_from: int
-    version_to: int
-    batches: tuple[int, ...]
-    """The batches whose rows go."""
-    generation: int
-    """The generation that the table's rows belong to afterwards."""
-    version: int | None = None
-    """The commit that did it, once it is known."""
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain document for the ledger."""
-        return {**asdict(self), "batches": list(self.batches)}
-
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> Restore:
-        """The restore a ledger document stands for."""
-        return Restore(**{**document, "batches": tuple(document["batches"])})
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerState:
-    """All batches of one pipeline, oldest first."""
-
-    batches: tuple[BatchEntry, ...] = ()
-    generation: int = 0
-    events: int = 0
-    restoring: tuple[Restore, ...] = ()
-    """Restores that began and of which nobody wrote down how they ended."""
-    restored: tuple[Restore, ...] = ()
-    undoing: tuple[int, ...] = ()
-    """Batches that somebody began to undo, and of which nobody wrote down how that ended."""
-
-    @property
-    def next_generation(self) -> int:
-        """The number of the next generation; numbers are never used twice."""
-        return max((entry.generation for entry in self.batches), default=self.generation) + 1
-
-    @property
-    def next_batch(self) -> int:
-        """The number of the next batch; numbers are never used twice."""
-        return max((entry.n for entry in self.batches), default=0) + 1
-
-    def with_batch(self, entry: BatchEntry, events: int) -> LedgerState:
-        """The state after one more event, which is about this batch."""
-        others = tuple(batch for batch in self.batches if batch.n != entry.n)
-        # a new generation begins when its first batch is in, not when somebody tries to load it
-        generation = entry.generation if entry.state == DONE else self.generation
-        return replace(self, batches=(*others, entry), generation=generation, events=events)
-
-    @property
-    def unfinished(self) -> BatchEntry | None:
-        """The batch that was planned last, if nothing else was said of it."""
-        last = self.batches[-1] if self.batches else None
-        return last if last is not None and last.state == PLANNED else None
-
-    def read_so_far(self, source: str) -> Bounds | None:
-        """All that the batches of this generation read of a source, as one; None for nothing."""
-        read = [
-            entry
-            for entry in self.batches
-            if entry.state in (DONE, UNDONE) and entry.generation == self.generation
-            if entry.reads_on and source in entry.bounds
-        ]
-        if not read:
-            return None
-        last = read[-1].bounds[source]
-        same = [entry for entry in read if entry.bounds[source].identity == last.identity]
-        files = {stamp.path: stamp for entry in same for stamp in entry.bounds[source].files}
-        undone = [
-            stamp.path
-            for entry in same
-            if entry.state == UNDONE
-            for stamp in entry.bounds[source].files
-        ]
-        position = {**last.position, "undone": undone} if undone else last.position
-        return replace(last, files=tuple(files.values()), position=position)
-
-    def twin_of(self, entry: BatchEntry) -> BatchEntry | None:
-        """A batch of this generation that is done and read the very same in the very same way."""
-        for other in self.loaded():
-            same = other.spec == entry.spec and same_bounds(other.bounds, entry.bounds)
-            if same and other.generation == entry.generation:
-                return other
-        return None
-
-    def parked(self) -> tuple[tuple[BatchEntry, SinkEntry], ...]:
-        """Batches that wait to be committed to a sink, oldest first."""
-        return tuple((entry, sink) for entry in self.done() for sink in entry.sinks if sink.parked)
-
-    def loaded(self) -> tuple[BatchEntry, ...]:
-        """Batches of this generation that are done and read the sources, oldest first."""
-        return tuple(entry for entry in self.done() if entry.reads_on)
-
-    def done(self) -> tuple[BatchEntry, ...]:
-        """Batches of this generation that are done, oldest first."""
-        return tuple(
-            entry
-            for entry in self.batches
-            if entry.state == DONE and entry.generation == self.generation
-        )
-
-
 @dataclass(frozen=True)
 class Ledger:
     """The ledger of one pipeline of one project."""
@@ -200,13 +59,14 @@ class Ledger:
     table: EventTable
     project: str
     pipeline: str
+    warehouse: str = ""
 
     @staticmethod
     def open(warehouse: str, *, project: str, pipeline: str, stores: Stores = NO_STORES) -> Ledger:
         """The ledger of a warehouse, from one pipeline's point of view."""
         location = f"{warehouse}/{OWN_FOLDER}/batches"
         table = EventTable(location, event_schema(_COLUMNS), stores=stores)
-        return Ledger(table, project, pipeline)
+        return Ledger(table, project, pipeline, warehouse)
 
     def app_id(self, sink: str, generation: int) -> str:
         """Who commits: no other ledger, project, pipeline or sink has this name."""
@@ -225,7 +85,23 @@ class Ledger:
     def state(self) -> LedgerState:
         """What happened so far."""
         rows = self.table.read(project=self.project, pipeline=self.pipeline)
-        return replay(sorted(rows, key=lambda row: int(row["event"])))
+        found = replay(sorted(rows, key=lambda row: int(row["event"])))
+        return self._here(found) if self.warehouse else found
+
+    def _here(self, state: LedgerState) -> LedgerState:
+        """The state with the places that its batches and restores have now."""
+
+        def here(entry: BatchEntry) -> BatchEntry:
+            pins = {_from_ledger(place, self.warehouse): pin for place, pin in entry.pins.items()}
+            return replace(entry, pins=pins)
+
+        restoring = tuple(
+            replace(restore, location=_from_ledger(restore.location, self.warehouse))
+            for restore in state.restoring
+        )
+        batches = tuple(map(here, state.batches))
+        found = replace(state, batches=batches, restoring=restoring)
+        return parked_here(found, self.warehouse)
 
     def planned(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
         """Record what a batch will read and what stands at its sinks."""
@@ -235,11 +111,18 @@ class Ledger:
             "replaces": entry.replaces,
             "replay": entry.replay.to_json() if entry.replay else None,
             "backfill": entry.backfill,
-            "pins": {place: asdict(pin) for place, pin in entry.pins.items()},
+            "covers": list(entry.covers),
+            "judges": entry.judges,
+            "supersedes": list(entry.supersedes),
+            "quarantine_version": entry.quarantine_version,
+            "token": entry.token,
+            "pins": {
+                _to_ledger(place, self.warehouse): asdict(pin) for place, pin in entry.pins.items()
+            },
         }
         _refuse_secrets(entry, detail)
         events = self._write(PLANNED, entry, state, detail)
-        return state.with_batch(entry, events)
+        return state.with_batch(replace(entry, first_event=events), events)
 
     def done(
         self, entry: BatchEntry, state: LedgerState, sinks: Sequence[SinkEntry], at: datetime
@@ -262,12 +145,21 @@ class Ledger:
         """Record that a parked batch has been committed to a sink."""
         document = _landed_document(sink)
         events = self._write(LOADED_LATER, replace(entry, at=at), state, document)
-        return _after_loading(replace(state, events=events), entry.n, document)
+        return after_loading(replace(state, events=events), entry.n, document)
 
-    def undo(self, kind: str, entry: BatchEntry, state: LedgerState, at: datetime) -> LedgerState:
+    def undo(
+        self,
+        kind: str,
+        entry: BatchEntry,
+        state: LedgerState,
+        at: datetime,
+        *,
+        detail: Mapping[str, Any] | None = None,
+    ) -> LedgerState:
         """Record how far the undoing of a batch got."""
-        events = self._write(kind, replace(entry, at=at), state, {})
-        return _after_undo(replace(state, events=events), kind, entry.n)
+        document = dict(detail or {})
+        events = self._write(kind, replace(entry, at=at), state, document)
+        return after_undo(replace(state, events=events), kind, entry.n, document, events)
 
     def restore(self, kind: str, restore: Restore, state: LedgerState, at: datetime) -> LedgerState:
         """Record how far a restore of one of the pipeline's tables got."""
@@ -282,8 +174,9 @@ class Ledger:
             sinks=(),
             at=at,
         )
-        events = self._write(kind, entry, state, restore.to_json())
-        return _after_restore(replace(state, events=events), kind, restore)
+        place = _to_ledger(restore.location, self.warehouse)
+        events = self._write(kind, entry, state, {**restore.to_json(), "location": place})
+        return after_restore(replace(state, events=events), kind, restore, events)
 
     def _write(
         self, kind: str, entry: BatchEntry, state: LedgerState, detail: Mapping[str, Any]
@@ -311,6 +204,32 @@ class Ledger:
                 hint="wait for it, then run again",
             ) from conflict
         return number
+
+
+def _to_ledger(place: str, warehouse: str) -> str:
+    """A place as the ledger keeps it: the way from the warehouse, so that a project may move.
+
+    What lies neither in the warehouse nor beside it stays as it is.
+    """
+    if warehouse and place.startswith(f"{warehouse}/"):
+        return _HERE + place.removeprefix(f"{warehouse}/")
+    beside = _beside(warehouse)
+    if warehouse and not is_url(warehouse) and place.startswith(f"{beside}/"):
+        return _BESIDE + place.removeprefix(f"{beside}/")
+    return place
+
+
+def _from_ledger(place: str, warehouse: str) -> str:
+    """The place that the ledger means, where the warehouse is now."""
+    if place.startswith(_BESIDE):
+        return f"{_beside(warehouse)}/{place.removeprefix(_BESIDE)}"
+    if place.startswith(_HERE):
+        return f"{warehouse}/{place.removeprefix(_HERE)}"
+    return place
+
+
+def _beside(warehouse: str) -> str:
+    return warehouse.rpartition("/")[0]
 
 
 def _refuse_secrets(entry: BatchEntry, detail: Mapping[str, Any]) -> None:
@@ -347,7 +266,13 @@ def _landed_document(sink: SinkEntry) -> dict[str, Any]:
 
 def planned_sink(name: str, app_id: str, found: SinkState) -> SinkEntry:
     """A sink as it stands before the batch."""
-    return SinkEntry(name=name, app_id=app_id, identity=found.identity, txn_found=found.txn_version)
+    return SinkEntry(
+        name=name,
+        app_id=app_id,
+        identity=found.identity,
+        txn_found=found.txn_version,
+        version_found=found.version,
+    )
 
 
 def _sink_document(sink: SinkEntry) -> dict[str, Any]:
@@ -356,6 +281,7 @@ def _sink_document(sink: SinkEntry) -> dict[str, Any]:
         "app_id": sink.app_id,
         "identity": sink.identity,
         "txn_found": sink.txn_found,
+        "version_found": sink.version_found,
     }
 
 
@@ -366,57 +292,17 @@ def replay(rows: Iterable[Mapping[str, Any]]) -> LedgerState:
         detail, kind, n = json.loads(row["detail"]), str(row["kind"]), int(row["batch"])
         state = replace(state, events=int(row["event"]))
         if kind in (RESTORING, RESTORED, NOT_RESTORED):
-            state = _after_restore(state, kind, Restore.from_json(detail))
+            state = after_restore(state, kind, Restore.from_json(detail), state.events)
         elif kind == LOADED_LATER:
-            state = _after_loading(state, n, detail)
+            state = after_loading(state, n, detail)
         elif kind in (UNDOING, UNDONE, NOT_UNDONE):
-            state = _after_undo(state, kind, n)
+            state = after_undo(state, kind, n, detail, state.events)
         elif kind == PLANNED:
             state = state.with_batch(_planned_entry(row, detail), state.events)
         else:
             for planned in (entry for entry in state.batches if entry.n == n):
                 state = state.with_batch(_ended_entry(planned, row, detail), state.events)
     return state
-
-
-def _after_loading(state: LedgerState, n: int, document: Mapping[str, Any]) -> LedgerState:
-    def loaded(sink: SinkEntry) -> SinkEntry:
-        if sink.name != document["name"]:
-            return sink
-        return replace(sink, **{**document, "landed": True, "parked": ""})
-
-    batches = tuple(
-        replace(entry, sinks=tuple(map(loaded, entry.sinks))) if entry.n == n else entry
-        for entry in state.batches
-    )
-    return replace(state, batches=batches)
-
-
-def _after_undo(state: LedgerState, kind: str, n: int) -> LedgerState:
-    others = tuple(one for one in state.undoing if one != n)
-    if kind != UNDONE:
-        return replace(state, undoing=(*others, n) if kind == UNDOING else others)
-    batches = tuple(
-        replace(entry, state=UNDONE) if entry.n == n else entry for entry in state.batches
-    )
-    return replace(state, undoing=others, batches=batches)
-
-
-def _after_restore(state: LedgerState, kind: str, restore: Restore) -> LedgerState:
-    open_ones = tuple(r for r in state.restoring if r.restore_id != restore.restore_id)
-    if kind == RESTORING:
-        return replace(state, restoring=(*open_ones, restore))
-    state = replace(state, restoring=open_ones)
-    if kind == NOT_RESTORED:
-        return state
-    batches = tuple(
-        replace(entry, state=REVERTED, reverted=entry.reverted | {restore.sink})
-        if entry.n in restore.batches
-        else entry
-        for entry in state.batches
-    )
-    restored = (*state.restored, restore)
-    return replace(state, batches=batches, restored=restored, generation=restore.generation)
 
 
 def _planned_entry(row: Mapping[str, Any], detail: Mapping[str, Any]) -> BatchEntry:
@@ -434,6 +320,11 @@ def _planned_entry(row: Mapping[str, Any], detail: Mapping[str, Any]) -> BatchEn
         replaces=bool(detail.get("replaces")),
         replay=Replay.from_json(detail["replay"]) if detail.get("replay") else None,
         backfill=bool(detail.get("backfill")),
+        covers=tuple(detail.get("covers", ())),
+        judges=bool(detail.get("judges")),
+        supersedes=tuple(detail.get("supersedes", ())),
+        quarantine_version=detail.get("quarantine_version"),
+        token=detail.get("token", ""),
         pins={place: Pin(**pin) for place, pin in detail.get("pins", {}).items()},
     )
 

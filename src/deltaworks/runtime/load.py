@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltaworks.config.project import RetrySettings
 from deltaworks.contracts.context import BatchWrite, RunContext, as_it_is
 from deltaworks.contracts.sink import Sink
+from deltaworks.engines.durable import make_durable
 from deltaworks.engines.spark.fit import frame_schema
 from deltaworks.engines.spark.hybrid import is_repeatable
-from deltaworks.errors import ConstraintViolated, EngineError, GuardError, InternalError
-from deltaworks.model.commit import CommitInfo, Txn
+from deltaworks.errors import (
+    ConstraintViolated,
+    DeltaworksError,
+    EngineError,
+    GuardError,
+    InputError,
+    InternalError,
+)
+from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, Txn
 from deltaworks.model.results import OutputResult
 from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.redact import safe_json
 from deltaworks.runtime.boundary import step_boundary
+from deltaworks.runtime.bounds import FileWatch, is_incremental, source_changed
+from deltaworks.runtime.evidence import Writer, landing, note_of
 from deltaworks.runtime.frames import Keeper, StepFrame
-from deltaworks.runtime.ledger import BatchEntry, SinkEntry
+from deltaworks.runtime.halt import job_tag
+from deltaworks.runtime.ledger_state import BatchEntry, SinkEntry
 from deltaworks.runtime.parking import ParkingPlace, may_park
 from deltaworks.runtime.quarantine import SINK as QUARANTINE
 from deltaworks.runtime.quarantine import Quarantine, write_quarantine
@@ -43,30 +55,29 @@ class Landing:
     profile: str
     keeper: Keeper
     retries: RetrySettings
-    twin: BatchEntry | None
-    """A batch that read the same before: what it set aside is not set aside twice."""
     blocked: frozenset[str]
     """Sinks that wait for an older batch which is parked; a newer one must not pass it."""
     warn: Callable[[str], None]
+    require_locks: Callable[[], None]
+    """Raises when another driver has taken over; asked last before each commit."""
     on_landed: Callable[[OutputResult], None]
     on_stage: Callable[[Load], None]
 
-    def prepare(self, walked: Walked, landed: frozenset[str]) -> None:
+    def prepare(self, walked: Walked, landed: Mapping[str, CommitInfo]) -> None:
         """Evaluate what is read more than once, and see that every sink will take its rows."""
         self._keep(walked)
         if len(self.plan.loads) > 1 and not landed:
             self._verify(walked)
 
-    def land(self, walked: Walked, landed: frozenset[str]) -> dict[str, CommitInfo]:
+    def land(self, walked: Walked, landed: Mapping[str, CommitInfo]) -> dict[str, CommitInfo]:
         """Write the batch wherever it has not landed; answers how it landed in each sink."""
-        if not landed and self.twin is None and not self.entry.backfill:
+        if not landed and self.entry.sets_aside:
             self._quarantine(walked)
         results: dict[str, CommitInfo] = {}
         for load in self.plan.loads:
             sink = self._sink(load.name)
             if load.name in landed:
-                note = "landed in an earlier run" if load.plugin.keeps else "not shown again"
-                results[load.name] = CommitInfo(committed=load.plugin.keeps, note=note)
+                results[load.name] = landed[load.name]
                 continue
             self.on_stage(load)
             info = self._write(load, sink, walked.frames[load.inputs[0]])
@@ -123,7 +134,13 @@ class Landing:
             entry=self.entry,
             txn=Txn(f"{app_id}:{self.ctx.run_id}", self.entry.n),
             user_metadata=self._metadata(QUARANTINE, ""),
+            once=self._reads_all(),
         )
+
+    def _reads_all(self) -> bool:
+        """Whether the sources are read as a whole each time, so that rows are refused again."""
+        adds = any(load.plugin.adds_on_rerun() for load in self.plan.loads)
+        return self.entry.reads_on and not adds and not is_incremental(self.plan)
 
     def _write(self, load: Load, sink: SinkEntry, step: StepFrame) -> CommitInfo:
         """Land the batch in one sink, trying again when another writer was faster."""
@@ -131,17 +148,45 @@ class Landing:
             return self._park(load, step, "an older batch is parked")
         with step_boundary(load, self.plan.pipeline.origin.file):
             self._refuse_moved(load.plugin, sink)
+        watch = self._watch(step)
         try:
-            info = retried(lambda attempt: self._try(load, sink, step, attempt), self.retries)
-        except EngineError as error:
-            if not may_park(load.plugin, error):
+            with watch:
+                info = retried(
+                    lambda attempt: self._try(load, sink, step, attempt, watch), self.retries
+                )
+        except DeltaworksError as error:
+            if watch.problem:
+                raise source_changed(watch.problem) from error
+            if not isinstance(error, EngineError) or not may_park(load.plugin, error):
                 raise
             return self._park(load, step, error.message)
+        self._tell_late_change(load, watch)
+        step.read = step.kept and info.committed
         _balance(load.name, step, info)
         return info
 
+    def _watch(self, step: StepFrame) -> FileWatch:
+        """Who looks after the files while rows are read; nobody, once they have been."""
+        from deltaworks.engines.spark.jobs import cancel_jobs
+
+        bounds = {} if step.read or self.entry.replay is not None else self.entry.bounds
+        stop = partial(cancel_jobs, self.ctx.spark, job_tag(self.ctx.run_id))
+        return FileWatch(self.plan, self.ctx.site, bounds, stop)
+
+    def _tell_late_change(self, load: Load, watch: FileWatch) -> None:
+        """Tell of a file that changed at the very end, maybe before its last row was read."""
+        try:
+            watch.confirm()
+        except InputError as changed:
+            self.warn(
+                f'{changed.message}, just when batch {self.entry.n} landed in "{load.name}"; '
+                "compare its rows with what was meant, or take it back with "
+                "`deltaworks table undo`"
+            )
+
     def _park(self, load: Load, step: StepFrame, reason: str) -> CommitInfo:
         """Keep the rows until they can be committed."""
+        self.require_locks()
         place = ParkingPlace.of(self.ctx.site, self.plan.pipeline.name)
         manifest = {
             "run_id": self.ctx.run_id,
@@ -152,39 +197,59 @@ class Landing:
             "reason": reason,
         }
         with step_boundary(load, self.plan.pipeline.origin.file):
-            parked = place.park(step.frame, n=self.entry.n, sink=load.name, manifest=manifest)
+            parked, rows = place.park(
+                step.frame,
+                n=self.entry.n,
+                sink=load.name,
+                manifest=manifest,
+                confirm=self._watch(step).confirm,
+            )
         self.warn(
             f'batch {self.entry.n} is parked for sink "{load.name}", not loaded: {reason}; '
             "the next run tries again"
         )
-        return CommitInfo(committed=False, parked=parked, note=f"parked: {reason}")
+        note = f"parked: {reason}"
+        return CommitInfo(committed=False, parked=parked, rows_parked=rows, note=note)
 
-    def _try(self, load: Load, sink: SinkEntry, step: StepFrame, attempt: int) -> CommitInfo:
+    def _try(
+        self, load: Load, sink: SinkEntry, step: StepFrame, attempt: int, watch: FileWatch
+    ) -> CommitInfo:
         schema = frame_schema(step.frame).document
         batch = BatchWrite(
             n=self.entry.n,
             txn=Txn(sink.app_id, self.entry.n),
             user_metadata=self._metadata(load.name, schema, attempt=attempt),
-            holds_rows=step.holds_rows or bool(step.known_rows),
+            holds_rows=step.holds_rows or bool(step.count.known),
             replace=self.entry.replaces,
             keep=as_it_is if step.kept else self.keeper.keep,
+            confirm=watch.confirm,
         )
+        self.require_locks()
         try:
             with step_boundary(load, self.plan.pipeline.origin.file):
-                return load.plugin.write(self.ctx, self._stamped(load, step), batch)
+                info = load.plugin.write(self.ctx, self._stamped(load, step), batch)
+            return replace(info, committed=True) if info.note == LANDED_BEFORE else info
         except ConstraintViolated as error:
             with step_boundary(load, self.plan.pipeline.origin.file):
                 error.context["violations"] = load.plugin.violations(self.ctx, step.frame)
             raise
         except EngineError as error:
-            now = load.plugin.state(self.ctx.site, sink.app_id)
-            if now.txn_version != self.entry.n:
+            names = {"project": self.project, "pipeline": self.plan.pipeline.name}
+            landed = landing(load, self.ctx.site, self.entry, sink, **names)
+            if landed is None:
                 raise
+            if landed.version is not None:
+                make_durable(load.plugin.target(self.ctx.site).location, landed.version)
             note = f"the commit landed, though it was reported as failed: {error.message}"
-            return CommitInfo(committed=True, version=now.version, note=note)
+            return replace(landed, note=note)
 
     def _refuse_moved(self, plugin: Sink, sink: SinkEntry) -> None:
-        """Commit only where the writer's own last batch is the one the plan found."""
+        """Commit only where the writer's own last batch is the one the plan found.
+
+        A sink that does not remember its batches, such as a topic, has none to compare with.
+        """
+        if not plugin.remembers:
+            return
         now = plugin.state(self.ctx.site, sink.app_id)
         if now.txn_version != sink.txn_found:
             raise GuardError(
@@ -198,10 +263,7 @@ class Landing:
         note = {
             "deltaworks": __version__,
             "run_id": self.ctx.run_id,
-            "project": self.project,
-            "pipeline": self.plan.pipeline.name,
-            "step": step,
-            "batch": self.entry.n,
+            **note_of(self.entry, Writer(self.project, self.plan.pipeline.name, step)),
             "batch_id": self.entry.batch_id,
             "generation": self.entry.generation,
             "spec": self.entry.spec,
@@ -259,6 +321,7 @@ def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult
         rows_updated=info.rows_updated,
         rows_deleted=info.rows_deleted,
         rows_unchanged=info.rows_unchanged,
+        rows_parked=info.rows_parked,
         note=info.note,
         strategy=info.strategy,
         files=info.files,

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.storage import NO_STORES, Stores
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import RunContext, Site, no_doubt
 from deltaworks.contracts.sink import Sink
+from deltaworks.engines.durable import fsync_tree
 from deltaworks.engines.locations import read_text, remove_folder, write_text
 from deltaworks.errors import EXIT_ENGINE, CommitUnknown, DeltaworksError, EngineError, StorageError
-from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.model.table_ref import OWN_FOLDER, is_url
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from deltaworks.runtime.ledger_state import LedgerState, SinkEntry
+
 _MANIFEST = "manifest.json"
+_PARKED = f"/{OWN_FOLDER}/parked/"
 
 
 @dataclass(frozen=True)
@@ -30,17 +36,49 @@ class ParkingPlace:
     @staticmethod
     def of(site: Site, pipeline: str) -> ParkingPlace:
         """Where a pipeline parks."""
-        return ParkingPlace(f"{site.warehouse}/{OWN_FOLDER}/parked/{pipeline}", site.stores)
+        return ParkingPlace(f"{site.warehouse}{_PARKED}{pipeline}", site.stores)
 
-    def park(self, frame: DataFrame, *, n: int, sink: str, manifest: Mapping[str, Any]) -> str:
-        """Keep the rows of a batch for one sink; the manifest comes last and makes it whole."""
-        place = f"{self.folder}/{n}-{sink.replace('/', '_')}"
+    def park(
+        self,
+        frame: DataFrame,
+        *,
+        n: int,
+        sink: str,
+        manifest: Mapping[str, Any],
+        confirm: Callable[[], None] = no_doubt,
+    ) -> tuple[str, int]:
+        """Keep the rows of a batch for one sink; the manifest comes last and makes it whole.
+
+        Answers the folder, and how many rows it keeps.
+        """
+        place = f"{self.folder}/{folder_name(n, sink)}"
         remove_folder(place, self.stores)
         frame.write.mode("error").parquet(f"{place}/rows")
         rows = frame.sparkSession.read.parquet(f"{place}/rows").count()
+        confirm()
+        if not is_url(place):
+            fsync_tree(f"{place}/rows")
         text = json.dumps({**manifest, "batch": n, "sink": sink, "rows": rows}, indent=2)
         write_text(f"{place}/{_MANIFEST}", text + "\n", self.stores)
-        return place
+        return place, rows
+
+
+def folder_name(n: int, sink: str) -> str:
+    """A name that no other sink of the batch has, not even where case does not count."""
+    readable = re.sub(r"[^a-z0-9_.-]", "_", sink)
+    apart = "" if readable == sink else f"-{hashlib.sha256(sink.encode()).hexdigest()[:12]}"
+    return f"{n}-{readable}{apart}"
+
+
+def parked_here(state: LedgerState, warehouse: str) -> LedgerState:
+    """The state with the folders that parked batches have in a warehouse that may have moved."""
+
+    def here(sink: SinkEntry) -> SinkEntry:
+        _, mark, rest = sink.parked.rpartition(_PARKED)
+        return replace(sink, parked=f"{warehouse}{_PARKED}{rest}") if mark else sink
+
+    batches = (replace(one, sinks=tuple(map(here, one.sinks))) for one in state.batches)
+    return replace(state, batches=tuple(batches))
 
 
 def parked_rows(ctx: RunContext, place: str) -> DataFrame:

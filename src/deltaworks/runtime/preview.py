@@ -11,9 +11,9 @@ from deltaworks.model.batch import Bounds
 from deltaworks.model.results import PreviewResult
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
-from deltaworks.runtime.bounds import nothing_new, take_bounds
+from deltaworks.runtime.bounds import no_files, nothing_new, take_bounds
 from deltaworks.runtime.frames import Keeper
-from deltaworks.runtime.ledger import LedgerState
+from deltaworks.runtime.ledger_state import LedgerState
 from deltaworks.runtime.quality import failed
 from deltaworks.runtime.walk import Walked, Walker
 from deltaworks.runtime.workplace import Workplace, new_run, start_engine, tell_stage
@@ -28,9 +28,10 @@ def preview_plan(
     part = part_of(plan, stage)
     state = _state(plan, place)
     bounds = take_bounds(part, place.site, LedgerState() if full else state)
-    if nothing_new(part, bounds) and state.loaded():
-        last = state.loaded()[-1].n
+    if nothing_new(part, bounds) and (state.loaded() or no_files(bounds)):
+        last = next((entry.n for entry in reversed(state.loaded())), None)
         note = f"nothing is new since batch {last}; --full looks at everything"
+        note = "there is nothing to read yet" if last is None or full else note
         return PreviewResult(
             pipeline=plan.pipeline.name, step=stage.name, kind=stage.kind, notes=(note,)
         )

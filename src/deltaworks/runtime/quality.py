@@ -11,13 +11,20 @@ from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import REJECTED
 from deltaworks.contracts.tolerance import NONE
 from deltaworks.engines.spark.columns import require_columns
-from deltaworks.engines.spark.rejects import accepted, is_marked, refusal, refused, unmarked
+from deltaworks.engines.spark.rejects import (
+    accepted,
+    failure,
+    is_marked,
+    refusal,
+    refused,
+    unmarked,
+)
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.errors import QualityError
 from deltaworks.model.results import CheckResult
 from deltaworks.pipeline.stages import Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
-from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance
+from deltaworks.runtime.frames import Count, Keeper, Rejects, StepFrame, balance
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -175,8 +182,9 @@ def _row_checks(
     failures = [int(count) for count in figures[3 : 3 + len(stages)]]
     fates = [int(count) for count in figures[3 + len(stages) :]]
     balance("checks", rows_in, rows_refused + passed + sum(fates))
-    if step.known_rows is not None:
-        balance("checks", step.known_rows, rows_in)
+    if step.count.known is not None:
+        balance("checks", step.count.known, rows_in)
+    step.count.known = rows_in
     plain = unmarked(step.frame).columns
     taken, rejects = _taken(step, kept, stage, rows=rows_in, rows_refused=rows_refused)
     results = tuple(
@@ -185,7 +193,7 @@ def _row_checks(
     )
     out = kept.filter(F.col(_FATE) == _PASSED).select(*_plain(plain))
     return Checked(
-        step=StepFrame(frame=out, kept=True, known_rows=passed),
+        step=StepFrame(frame=out, kept=True, count=Count(known=passed), read=True),
         taken=taken,
         results=results,
         rejects=(*rejects, *_rejects(kept, plain, stages, fates)),
@@ -199,8 +207,8 @@ def _taken(
     """The rows that a step did not refuse, and those it did."""
     if not is_marked(step.frame):
         return step, ()
-    step.known_rows = rows
-    taken = StepFrame(frame=accepted(kept), kept=True, known_rows=rows - rows_refused)
+    count = Count(known=rows - rows_refused)
+    taken = StepFrame(frame=accepted(kept), kept=True, count=count, read=True)
     parted = Rejects(frame=refused(kept), stage=stage.name, kind=stage.kind, rows=rows_refused)
     return taken, (parted,)
 
@@ -289,7 +297,7 @@ def _rejects(
     for i, stage in enumerate(stages):
         if _on_fail(stage) == "quarantine" and fates[i]:
             rows = kept.filter(F.col(_FATE) == i).select(*_plain(plain))
-            reason = F.lit(f"check {stage.plugin.plugin_type()} failed")
+            reason = failure(rows, stage.plugin.plugin_type(), stage.plugin.columns_used())
             frame = rows.select(*refusal(rows, rule=stage.name, reason=reason))
             found.append(
                 Rejects(frame=frame, stage=stage.inputs[0], kind=stage.kind, rows=fates[i])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.context import RunContext
@@ -19,7 +19,7 @@ from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.table_ref import quarantine_table
 from deltaworks.model.write import Append, Layout, Overwrite, Stamp
 from deltaworks.runtime.frames import Rejects
-from deltaworks.runtime.ledger import BatchEntry
+from deltaworks.runtime.ledger_state import BatchEntry, LedgerState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +29,7 @@ Quote = Callable[[str], str]
 """How an engine's SQL writes a text."""
 _FEW_ROWS = 1000
 """So many fit into memory, whatever they hold."""
+_MOST_COMMITS = 1000
 _KEPT = ("rule", "reason", "row", "columns", "raw", "stage", "kind")
 
 
@@ -41,9 +42,28 @@ class Choice:
     rule: str = ""
 
 
+class ReplayWords(TypedDict, total=False):
+    """What a caller may say of a replay in Python, as keywords."""
+
+    choice: Choice | None
+    changes: Mapping[str, str] | None
+    """Columns that get a new value, as SQL."""
+    overwrite: bool
+    """Whether rows that later batches wrote are overwritten."""
+
+
+@dataclass(frozen=True)
+class Returning:
+    """Rows that were taken out of the quarantine and come back to it."""
+
+    version: int
+    """The version of the quarantine table that has them."""
+    where: Callable[[Quote], str]
+
+
 @dataclass(frozen=True)
 class Quarantine:
-    """What one pipeline of one project has set aside; looked at without a JVM."""
+    """What one pipeline of one project has quarantined; looked at without a JVM."""
 
     location: str
     project: str
@@ -132,30 +152,186 @@ class Quarantine:
         )
         return sorted((row["stage"], row["kind"]) for row in rows)
 
-    def forget(self, replay: Replay, *, n: int) -> None:
-        """Take out what a replay brought back; once it is out, this changes nothing."""
-        self._delete(lambda quote: self._replayed(replay, quote), note={"replayed_by_batch": n})
+    def version(self) -> int | None:
+        """The version of the table; None when nothing was ever quarantined."""
+        found = DeltaRsEngine(self.stores).identity(self.location)
+        return None if found is None else found[1]
 
-    def forget_older(self, generation: int) -> None:
-        """Take out what was set aside before everything was loaded anew."""
-        if self.exists():
+    def leave(self, entry: BatchEntry) -> None:
+        """Take out the rows that a batch, which has landed, settles; done twice it is the same."""
+        settles = entry.replay is not None or entry.replaces or entry.supersedes
+        if not settles or not self.exists():
+            return
+        if entry.replay is not None:
+            replay = entry.replay
             self._delete(
-                lambda quote: f"{self._mine(quote)} AND generation < {generation}",
-                note={"generation": generation},
+                lambda quote: self._replayed(replay, quote), note={"replayed_by_batch": entry.n}
+            )
+        if entry.replaces:
+            self._delete(
+                lambda quote: (
+                    f"{self._mine(quote)} AND "
+                    f"NOT (generation = {entry.generation} AND batch >= {entry.n})"
+                ),
+                note={"generation": entry.generation},
+            )
+        if entry.supersedes:
+            self._delete(
+                lambda quote: self._slices(entry, entry.supersedes, quote),
+                note={"read_again_by_batch": entry.n},
             )
 
-    def clear(self, entry: BatchEntry) -> None:
-        """Take back the slice of a batch that was given up."""
-        if self.exists():
-            only = f"generation = {entry.generation} AND batch = {entry.n}"
+    def clear_unknown(
+        self, state: LedgerState, *, kept: Collection[tuple[int, int]] = ()
+    ) -> int | None:
+        """Take out slices of batches that the ledger lost, in a power cut or to a backup.
+
+        Their rows are read again, and their numbers may be used again. Those that are to be kept
+        are given by their generation and number. The version that the table has then is the
+        answer; None when nothing was ever quarantined.
+        """
+        found = self.version()
+        known = [entry.quarantine_version for entry in state.batches]
+        known += [one.quarantine_version for one in state.restored if one.accept.get("adopted")]
+        after = max((version for version in known if version is not None), default=-1)
+        if found is None or found <= after:
+            return found
+        tokens = {entry.token for entry in state.batches}
+        numbers = {(entry.generation, entry.n) for entry in state.batches}
+        for note in self._notes(after):
+            lost = (note.get("generation"), note.get("batch"))
+            if note.get("token", "") in tokens or lost in numbers or lost in kept:
+                continue
             self._delete(
-                lambda quote: f"{self._mine(quote)} AND {only}", note={"abandoned_batch": entry.n}
+                lambda quote, lost=lost: (  # type: ignore[misc]
+                    f"{self._mine(quote)} AND generation = {lost[0]} AND batch = {lost[1]}"
+                ),
+                note={"lost_batch": lost[1]},
+            )
+            found = None
+        return self.version() if found is None else found
+
+    def _notes(self, after: int) -> list[Mapping[str, Any]]:
+        """What commits after a version say of the slices of this pipeline that they wrote."""
+        engine = DeltaRsEngine(self.stores)
+        records = engine.history(self.location, after=after, limit=_MOST_COMMITS)
+        mine = (self.project, self.pipeline, SINK)
+        notes = (record.user_metadata for record in records)
+        return [n for n in notes if (n.get("project"), n.get("pipeline"), n.get("step")) == mine]
+
+    def take_back(self, entry: BatchEntry, *, gone: Collection[int], key: str) -> None:
+        """A batch was taken out of its tables: its slice goes, and what it had settled returns.
+
+        Rows of batches that are `gone` as well stay out: they are read again, or undone.
+        """
+        self.clear(entry)
+        for number, rows in enumerate(self._returning(entry, gone)):
+            self._return(rows, key=f"{key}:{entry.n}:{number}", note={"returned_by": key})
+
+    def bring_back(
+        self, entry: BatchEntry, *, key: str, without: Sequence[BatchEntry] = ()
+    ) -> None:
+        """A batch that was taken out is in its tables again: so is what went with it.
+
+        Batches that went together with it and stay out had settled some of its rows: these return.
+        """
+        version = entry.quarantine_before
+        if version is not None:
+            rows = Returning(version, lambda quote: self._slices(entry, (entry.n,), quote))
+            self._return(rows, key=f"{key}:{entry.n}:slice", note={"returned_by": key})
+        for other in without:
+            for number, rows in enumerate(self._returning(other, ())):
+                part = Returning(rows.version, self._only(entry, rows.where))
+                whole = f"{key}:{entry.n}:{other.n}:{number}"
+                self._return(part, key=whole, note={"returned_by": key})
+        self.leave(entry)
+
+    def _only(self, entry: BatchEntry, where: Callable[[Quote], str]) -> Callable[[Quote], str]:
+        mine = f"generation = {entry.generation} AND batch = {entry.n}"
+        return lambda quote: f"{where(quote)} AND {mine}"
+
+    def require_returns(self, entries: Sequence[BatchEntry], gone: Collection[int]) -> None:
+        """Raise unless everything that must return can still be read."""
+        from deltaworks.engines.deltars.returned_rows import rows_at
+
+        for rows in (rows for entry in entries for rows in self._returning(entry, gone)):
+            rows_at(self.location, rows.where(text), version=rows.version, stores=self.stores)
+
+    def _returning(self, entry: BatchEntry, gone: Collection[int]) -> Iterator[Returning]:
+        stays = f" AND batch NOT IN ({', '.join(map(str, sorted({*gone, entry.n})))})"
+        if entry.replay is not None and not entry.backfill:  # others have what a backfill repeats
+            replay = entry.replay
+            yield Returning(replay.version, lambda quote: self._replayed(replay, quote) + stays)
+        version = entry.quarantine_version
+        if version is None:
+            return
+        if entry.replaces:
+            yield Returning(version, lambda quote: self._mine(quote) + stays)
+        if entry.supersedes:
+            yield Returning(
+                version, lambda quote: self._slices(entry, entry.supersedes, quote) + stays
+            )
+
+    def _return(self, rows: Returning, *, key: str, note: Mapping[str, Any]) -> None:
+        from deltaworks.engines.deltars.returned_rows import return_rows
+
+        whole = f"deltaworks:{self.project}:{self.pipeline}:returned:{key}"
+        if self.spark is None or committer_of(self.location, self.stores) != "spark":
+            return_rows(
+                self.location,
+                rows.where(text),
+                version=rows.version,
+                key=whole,
+                note=note,
+                stores=self.stores,
+            )
+            return
+        from deltaworks.engines.spark.rows import return_rows as return_by_spark
+
+        return_by_spark(
+            self.spark(self.location),
+            self.location,
+            rows.where(literal),
+            version=rows.version,
+            key=whole,
+            note=note,
+        )
+
+    def _slices(self, entry: BatchEntry, batches: Sequence[int], quote: Quote) -> str:
+        numbers = ", ".join(map(str, batches))
+        return f"{self._mine(quote)} AND generation = {entry.generation} AND batch IN ({numbers})"
+
+    def give_up(self, entry: BatchEntry) -> None:
+        """The slice of a batch that never landed goes; what it had judged again returns.
+
+        It took that out all at once, if it got so far.
+        """
+        self.clear(entry)
+        version, older = entry.quarantine_version, entry.supersedes
+        if version is None or not older:
+            return
+        rows = Returning(version, lambda quote: self._slices(entry, older, quote))
+        if not self._holds(rows):
+            key = f"given-up:{entry.token or entry.n}"
+            self._return(rows, key=key, note={"returned_by": key})
+
+    def _holds(self, rows: Returning) -> bool:
+        """Whether any such row is in the table now."""
+        where, place = rows.where(text), self.location
+        return bool(query_rows(place, "batch", where=where, rest="LIMIT 1", stores=self.stores))
+
+    def clear(self, entry: BatchEntry) -> None:
+        """Take out the slice of a batch that is given up or taken back."""
+        if self.exists():
+            self._delete(
+                lambda quote: self._slices(entry, (entry.n,), quote),
+                note={"abandoned_batch": entry.n},
             )
 
     def _delete(self, where: Callable[[Quote], str], *, note: Mapping[str, Any]) -> int:
         """Remove rows; whoever commits to the table is told in its own SQL."""
         if self.spark is None or committer_of(self.location, self.stores) != "spark":
-            return delete_rows(self.location, where(text), note=note)
+            return delete_rows(self.location, where(text), note=note, stores=self.stores)
         from deltaworks.engines.spark.rows import delete_rows as delete_by_spark
 
         return delete_by_spark(self.spark(self.location), self.location, where(literal), note=note)
@@ -205,13 +381,19 @@ def write_quarantine(
     entry: BatchEntry,
     txn: Txn,
     user_metadata: str,
+    once: bool = False,
 ) -> CommitInfo | None:
-    """Put this batch's slice there; None when there is nothing to set aside and none to clear."""
+    """Put this batch's slice there; None when there is nothing to set aside and none to clear.
+
+    With `once`, rows that an older batch refused for the same reason are left to its slice.
+    """
     some = [part for part in rejects if part.rows]
     begun_before = entry.run_id != ctx.run_id  # only then can it have left a slice behind
     if not some and not (begun_before and quarantine.exists()):
         return None
     frame = _slice(ctx, some, quarantine, entry)
+    if once and quarantine.exists():
+        frame = _not_yet_there(ctx, frame, quarantine, entry)
     stamp = Stamp(txn=txn, user_metadata=user_metadata)
     writer = TableWriter(
         ctx.spark,
@@ -226,6 +408,25 @@ def write_quarantine(
         return writer.append(frame, Append(merge_schema=True, holds_rows=True))
     where = _covered(quarantine, entry)
     return writer.overwrite(frame, Overwrite(replace_where=where, merge_schema=True))
+
+
+def _not_yet_there(
+    ctx: RunContext, frame: DataFrame, quarantine: Quarantine, entry: BatchEntry
+) -> DataFrame:
+    """The rows that no older batch has there already."""
+    from pyspark.sql import functions as F
+
+    names = ("stage", "kind", "rule", "row", "raw")
+    mine = (
+        (F.col("project") == quarantine.project)
+        & (F.col("pipeline") == quarantine.pipeline)
+        & (F.col("generation") == entry.generation)
+        & (F.col("batch") < entry.n)
+        & ~F.col("batch").isin(*entry.supersedes)  # these slices go when this batch is in
+    )
+    there = ctx.spark.read.format("delta").load(quarantine.location).filter(mine).select(*names)
+    pairs = [F.col(f"new.{name}").eqNullSafe(F.col(f"old.{name}")) for name in names]
+    return frame.alias("new").join(there.alias("old"), pairs, "left_anti")
 
 
 def _covered(quarantine: Quarantine, entry: BatchEntry) -> str:

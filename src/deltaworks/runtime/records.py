@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.lock import may_be_held, pipeline_lock
+from deltaworks.engines.owner import fate, signature
 from deltaworks.errors import ConfigError
-from deltaworks.model.results import RunResult
+from deltaworks.model.results import KILLED, RUNNING, RunResult
 from deltaworks.model.table_ref import OWN_FOLDER
 from deltaworks.redact import safe_json
 from deltaworks.suggest import did_you_mean
 
 STARTED, ENDED = "started", "ended"
+_PROCESS = "process"
+"""In the record of a run's start: who runs it."""
 _COLUMNS = (
     ("project", "text"),
     ("pipeline", "text"),
@@ -30,7 +34,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """One run as it is remembered; without an end it is running, or was killed."""
+    """One run as it is remembered; without an end it is running, or it was killed."""
 
     run_id: str
     pipeline: str
@@ -82,13 +86,14 @@ class RunRecords:
     """The runs of one project."""
 
     def __init__(self, warehouse: str, project: str, *, stores: Stores = NO_STORES) -> None:
-        self.project = project
+        self.project, self.warehouse = project, warehouse
         place = f"{warehouse}/{OWN_FOLDER}/runs"
         self.table = EventTable(place, event_schema(_COLUMNS), stores=stores)
 
     def started(self, run_id: str, pipeline: str, at: datetime) -> None:
         """Remember that a run began."""
-        self._add(run_id, pipeline, kind=STARTED, at=at, status="running", record={})
+        record = {_PROCESS: signature(None)}
+        self._add(run_id, pipeline, kind=STARTED, at=at, status=RUNNING, record=record)
 
     def ended(self, result: RunResult, at: datetime) -> None:
         """Remember how a run ended."""
@@ -139,7 +144,23 @@ class RunRecords:
                 status=row["status"],
                 record=json.loads(row["record"]),
             )
-        return tuple(sorted(found.values(), key=lambda run: run.started_at, reverse=True))
+        newest = sorted(found.values(), key=lambda run: run.started_at, reverse=True)
+        overtaken: set[str] = set()
+        for i, run in enumerate(newest):
+            if run.status == RUNNING and (run.pipeline in overtaken or self._is_gone(run)):
+                newest[i] = replace(run, status=KILLED)
+            overtaken.add(run.pipeline)
+        return tuple(newest)
+
+    def _is_gone(self, run: RunRecord) -> bool:
+        """Whether the process of the last run of a pipeline is gone, and has written no end.
+
+        A process that cannot be seen from here is at work as long as the pipeline is locked.
+        """
+        known = fate(run.record.get(_PROCESS, {}))
+        if known != "unknown":
+            return known != "alive"
+        return not may_be_held(pipeline_lock(self.warehouse, run.pipeline))
 
 
 def run_named(run_id: str, records: Sequence[RunRecord]) -> RunRecord:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.context import RunContext, Site
 from deltaworks.engines.spark.columns import EXACT_TIMES, require_columns
 from deltaworks.errors import GuardError
+from deltaworks.model.batch import Bounds, Replay
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
-from deltaworks.runtime.frames import StepFrame
+from deltaworks.runtime.frames import Count, StepFrame
 from deltaworks.runtime.walk import Walked, Walker, counted
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ def way_back(plan: Plan, entries: Entries) -> Way:
             _require_taker(stage)
     needed = passed | _looked_up(plan, passed)
     return Way(replace(plan, stages=tuple(_kept(plan, passed, needed))), frozenset(passed))
+
+
+def looked_up(way: Way, site: Site) -> dict[str, Bounds]:
+    """What rows that come back are joined with, as it is now."""
+    return {
+        stage.name: stage.plugin.bounds(site, None)
+        for stage in way.plan.sources
+        if stage.name not in way.steps
+    }
 
 
 def _refuse_lookup(stage: Apply, passed: set[str]) -> None:
@@ -108,18 +118,24 @@ class ReentryWalker(Walker):
     """Walks the way of returning rows."""
 
     def __init__(
-        self, way: Way, ctx: RunContext, *, kept: DataFrame, changes: Mapping[str, str], **more: Any
+        self, way: Way, ctx: RunContext, *, kept: DataFrame, replay: Replay, **more: Any
     ) -> None:
         super().__init__(way.plan, ctx, **more)
         self.way = way
         self.kept = self.keeper.keep(kept)
-        self.changes = changes
+        self.replay = replay
+        self.changes = replay.changes
+        self.held_back: list[str] = []
         self.looked_ahead = True  # rows enter in the middle; the pipeline has run before
 
     def walk(self) -> Walked:
         found = super().walk()
-        found.sources = {"quarantine": StepFrame(frame=self.kept, known_rows=self.kept.count())}
+        rows = Count(known=self.kept.count())
+        found.sources = {"quarantine": StepFrame(frame=self.kept, count=rows)}
         found.rejects = [part for part in found.rejects if part.stage in self.way.steps]
+        from deltaworks.runtime.held_back import hold_back
+
+        self.held_back = hold_back(self.plan, self.ctx, self.replay, found, self.keeper)
         return found
 
     def _extract(self, stage: Extract) -> StepFrame:
@@ -146,7 +162,11 @@ class ReentryWalker(Walker):
         if not entering:
             return counted(_union(after), known_rows=None)
         step = self._applied(stage, counted(_union(entering), known_rows=None))
-        return counted(_union([step.frame, *after]), known_rows=None) if after else step
+        if not after:
+            return step
+        behind = counted(_union(after), known_rows=None)
+        self.came = (*self.came, behind.count)
+        return counted(_union([step.frame, behind.frame]), known_rows=None)
 
     def _passed(self, name: str) -> bool:
         return name in self.way.steps and name in self.found.frames

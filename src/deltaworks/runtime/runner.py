@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, Unpack
 
 from deltaworks.engines.lock import LockSet, lock_of, locked, pipeline_lock
-from deltaworks.errors import (
-    ConfigError,
-    DeltaworksError,
-    GuardError,
-    Interrupted,
-)
+from deltaworks.errors import ConfigError, DeltaworksError, GuardError, InputError, Interrupted
+from deltaworks.model.batch import Bounds
 from deltaworks.model.events import RunFinished, RunStarted, Warned
-from deltaworks.model.results import FAILED, SKIPPED, SUCCEEDED, BatchResult, RunResult
+from deltaworks.model.results import SKIPPED, BatchResult, RunResult, status_of
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.batches import Batches, NewBatch, unread, with_loads
 from deltaworks.runtime.boundary import halt_boundary
 from deltaworks.runtime.bounds import (
     is_incremental,
     nothing_new,
-    read_bounds,
     refuse_changed_files,
     take_bounds,
     why_gone,
@@ -34,20 +29,25 @@ from deltaworks.runtime.decide import (
     Complete,
     Intent,
     Look,
+    PlanNew,
     Redo,
+    Reload,
+    Replace,
     Skip,
     Step,
     decide,
     finish_only,
+    missed,
+    reloads,
 )
-from deltaworks.runtime.halt import BY_USER
-from deltaworks.runtime.ledger import BatchEntry, LedgerState
-from deltaworks.runtime.quarantine import Choice
-from deltaworks.runtime.reentry import way_back
+from deltaworks.runtime.halt import BY_USER, by_another_driver
+from deltaworks.runtime.ledger_state import BatchEntry, LedgerState
+from deltaworks.runtime.quarantine import Choice, ReplayWords
+from deltaworks.runtime.reentry import looked_up, way_back
 from deltaworks.runtime.restore import settle_restores
 from deltaworks.runtime.trust import verify_sinks
 from deltaworks.runtime.undo import settle_undos
-from deltaworks.runtime.workplace import Workplace, new_run
+from deltaworks.runtime.workplace import Workplace, new_run, was_streamed
 
 NewSinks = Literal["ask", "backfill", "from-now"]
 _MOST_RESULTS = 1_000
@@ -61,6 +61,8 @@ class RunOptions:
     batch_id: str | None = None
     again: bool = False
     full_refresh: bool = False
+    drop_history: bool = False
+    """Let a full refresh drop what the sources no longer hold."""
     finish_only: bool = False
     start: str = ""
     """Where increments start, instead of where the last batch ended."""
@@ -69,6 +71,8 @@ class RunOptions:
     replay: Choice | None = None
     """Bring these rows back from quarantine, instead of reading the sources."""
     changes: Mapping[str, str] = field(default_factory=dict)
+    overwrite: bool = False
+    """Let rows that come back overwrite those that later batches wrote."""
     parked_run: str = ""
     """Commit what this run had to park, and do nothing else."""
     timeout: timedelta | None = None
@@ -83,10 +87,20 @@ class RunWords(TypedDict, total=False):
     batch_id: str | None
     again: bool
     full_refresh: bool
+    drop_history: bool
     start: str
     new_sinks: NewSinks
     timeout: timedelta | None
     follow: timedelta | None
+
+
+def replay_options(**words: Unpack[ReplayWords]) -> RunOptions:
+    """What a run does that brings rows back from quarantine."""
+    return RunOptions(
+        replay=words.get("choice") or Choice(),
+        changes=dict(words.get("changes") or {}),
+        overwrite=words.get("overwrite", False),
+    )
 
 
 def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
@@ -114,7 +128,9 @@ class _Run:
         self.results: list[BatchResult] = []
         self.notes: list[str] = []
         self.skipped = False
+        self.stopped = False
         self.recorded = False
+        self.blocked: set[str] = set()
 
     def run(self) -> RunResult:
         start = self.place.clock.monotonic()
@@ -133,6 +149,9 @@ class _Run:
                 hint="run it again: it goes on where it stopped",
                 context={BY_USER: True},
             )
+        if error is not None and BY_USER in error.context and self.options.follow is not None:
+            self.notes.append(error.message)  # there is no other end to a run that follows
+            error, self.stopped = None, True
         result = self._result(error, self.place.clock.monotonic() - start)
         self._record_end(result)
         self.place.bus.tell(
@@ -158,11 +177,11 @@ class _Run:
             return entry
 
     def _result(self, error: DeltaworksError | None, duration_s: float) -> RunResult:
-        status = FAILED if error else SKIPPED if self.skipped else SUCCEEDED
+        waits = bool(self.blocked) or any(result.parked for result in self.results)
         return RunResult(
             run_id=self.run_name.run_id if self.recorded else None,  # else nobody could look it up
             pipeline=self.name,
-            status=status,
+            status=status_of(error, parked=waits, stopped=self.stopped, skipped=self.skipped),
             started_at=self.run_name.now.isoformat(),
             duration_s=duration_s,
             batches=tuple(self.results),
@@ -191,6 +210,7 @@ class _Run:
             wait_seconds=config.locks.wait_seconds,
             notify=self.place.notify,
             while_waiting=self.place.halt.obey,
+            when_lost=lambda: self.place.halt.ask(by_another_driver),
             stores=config.stores,
         ) as locks:
             ledger = self._begin()
@@ -214,6 +234,7 @@ class _Run:
             locks=locks,
             warn=self._warn,
             results=self.results,
+            blocked=self.blocked,
         )
 
     def _work(self, batches: Batches, ledger: Future[LedgerState]) -> None:
@@ -225,14 +246,25 @@ class _Run:
         state = ledger.result()
         now = self.place.clock.now()
         state = settle_restores(self.ledger, state, self.quarantine, now)
-        state = settle_undos(self.plan, self.place.site, self.ledger, state, now)
+        state = settle_undos(
+            self.plan,
+            self.place.site,
+            self.ledger,
+            state,
+            quarantine=self.quarantine,
+            now=now,
+            is_refresh=self.options.full_refresh,
+        )
         if not self.options.full_refresh:
             project = self.place.config.project_id
             verify_sinks(self.plan, self.place.site, state, project=project)
+        batches.seen = (self.quarantine.clear_unknown(state),)
         if self.options.parked_run:
             self._load_parked(self.options.parked_run, state, batches)
             return
-        if not self.options.full_refresh:
+        if self.options.full_refresh:
+            state = batches.note_parked(state)
+        else:
             state = batches.load_parked(state)
         if self.options.replay is not None:
             self._replay(self.options.replay, state, batches)
@@ -254,11 +286,13 @@ class _Run:
             if left <= 0 and follow is not None:
                 self.place.halt.pause(follow)
             bounds = take_bounds(self.plan, self.place.site, state)
+            refuse_changed_files(self.plan, bounds)
             left -= sum(taken.messages for taken in bounds.values())
             if nothing_new(self.plan, bounds):
                 left = 0
                 continue
             self.skipped = False
+            self.blocked |= {sink.name for _, sink in state.parked()}
             state = batches.plan_new(NewBatch(plan=self.plan, bounds=bounds), state)
             del self.results[:-_MOST_RESULTS]
 
@@ -274,6 +308,11 @@ class _Run:
         start = self.options.start
         bounds = take_bounds(self.plan, self.place.site, read_before, start=start)
         refuse_changed_files(self.plan, bounds)
+        self._refuse(state, bounds)
+        if start and self.options.full_refresh and nothing_new(self.plan, bounds):
+            raise InputError(
+                f"there is nothing to load from {start} on", hint="load an earlier part"
+            )
         return Intent(
             bounds=bounds,
             spec=self.plan.fingerprint(self.place.site),
@@ -281,9 +320,22 @@ class _Run:
             again=self.options.again or bool(start),
             full_refresh=self.options.full_refresh,
             adds_on_rerun=any(load.plugin.adds_on_rerun() for load in self.plan.loads),
+            sinks=frozenset(load.name for load in self.plan.loads),
             incremental=is_incremental(self.plan),
             nothing_new=nothing_new(self.plan, bounds),
+            starts_anew=bool(start),
         )
+
+    def _refuse(self, state: LedgerState, bounds: Mapping[str, Bounds]) -> None:
+        """Refuse to double what a stream has read, and to drop what nobody can read again."""
+        if self.options.full_refresh and not self.options.drop_history:
+            from deltaworks.runtime.lost_history import refuse_lost_history
+
+            refuse_lost_history(self.plan, state, bounds)
+        elif not self.options.full_refresh and was_streamed(self.place.config.warehouse):
+            from deltaworks.runtime.two_readers import refuse_streamed
+
+            refuse_streamed(self.plan, self.place, state, bounds)
 
     def _load_parked(self, run_id: str, state: LedgerState, batches: Batches) -> None:
         """Commit what one run parked, and what was parked before it."""
@@ -299,78 +351,145 @@ class _Run:
                 f"batch {state.unfinished.n} is unfinished",
                 hint=f"finish it first: deltaworks runs resume {state.unfinished.run_id}",
             )
+        state = self._welcome(state, batches)
         replay = self.quarantine.pick(choice, self.options.changes)
         if replay is None:
             self.notes.append("skipped: no such row is in quarantine")
             self.skipped = True
             return
+        if again := {entry.n for entry in state.outstanding()} & set(replay.batches):
+            raise GuardError(
+                f"batch {min(again)} was taken out by a restore, and its rows are read again",
+                hint="run the pipeline once, then replay what it refuses",
+            )
+        from deltaworks.runtime.held_back import with_versions
+
         way = way_back(self.plan, self.quarantine.entries(replay))
-        site = self.place.site
-        bounds = {
-            stage.name: stage.plugin.bounds(site, None)
-            for stage in way.plan.sources
-            if stage.name not in way.steps
-        }
-        batches.plan_new(NewBatch(plan=way.plan, bounds=bounds, replay=replay), state)
+        known = with_versions(replay, state, [load.name for load in way.plan.loads])
+        replay = replace(known, overwrite=self.options.overwrite)
+        new = NewBatch(plan=way.plan, bounds=looked_up(way, self.place.site), replay=replay)
+        batches.plan_new(new, state)
+
+    def _repeat(
+        self, entry: BatchEntry, names: set[str], state: LedgerState, batches: Batches
+    ) -> LedgerState:
+        """Bring sinks the rows that a replay brought to the others."""
+        assert entry.replay is not None
+        plan = with_loads(self.plan, names)
+        way = way_back(plan, self.quarantine.entries(entry.replay))
+        new = NewBatch(
+            plan=way.plan,
+            bounds=looked_up(way, self.place.site),
+            replay=replace(entry.replay, overwrite=True),  # as it went to the others
+            backfill=True,
+            covers=(entry.n,),
+        )
+        return batches.plan_new(new, state)
 
     def _take(self, step: Step, state: LedgerState, batches: Batches) -> LedgerState:
         if isinstance(step, Skip):
             self.notes.append(f"skipped: {step.reason}")
             batches.results.append(unread(step.entry, SKIPPED))
             return state
+        if isinstance(step, PlanNew):
+            return self._plan_new(state, batches)
+        if isinstance(step, Reload):
+            return self._reload(step.entry, state, batches)
+        return self._settle(step, state, batches)
+
+    def _settle(
+        self, step: Complete | Redo | Replace | Abandon, state: LedgerState, batches: Batches
+    ) -> LedgerState:
+        """Bring a batch that was planned before to its end."""
+        entry = step.entry
         if isinstance(step, Abandon):
-            self._warn(f"batch {step.entry.n} was never written and is given up: {step.reason}")
-            return batches.give_up(step.entry, state)
+            self._warn(f"batch {entry.n} was never written and is given up: {step.reason}")
+            return batches.give_up(entry, state)
         if isinstance(step, Complete):
-            self._warn(f"batch {step.entry.n} had landed before the last run was cut off")
-            return batches.complete(step.entry, state)
+            self._warn(f"batch {entry.n} had landed before the last run was cut off")
+            return batches.complete(entry, state)
         if isinstance(step, Redo):
-            self._warn(f"batch {step.entry.n} was cut off and is finished now")
-            return batches.execute(step.entry, state, step.landed)
-        return self._plan_new(state, batches)
+            self._warn(f"batch {entry.n} was cut off and is finished now")
+            return batches.execute(entry, state, batches.landings(entry))
+        self._warn(f"batch {entry.n} landed in some sinks only; this full refresh replaces it")
+        return state
+
+    def _reload(self, entry: BatchEntry, state: LedgerState, batches: Batches) -> LedgerState:
+        """Bring a batch back to the sinks that a restore took it out of, as it was read."""
+        sinks = frozenset(load.name for load in self.plan.loads)
+        if entry not in reloads(state, sinks):
+            return state  # a batch that was finished just now did it
+        lacking = {load.name for load in self.plan.loads} & state.lacking(entry)
+        self._warn(f"batch {entry.n} was taken out by a restore and is loaded again")
+        return self._backfill([entry], lacking, state, batches)
+
+    def _backfill(
+        self, entries: list[BatchEntry], names: set[str], state: LedgerState, batches: Batches
+    ) -> LedgerState:
+        """Bring sinks what a few batches read, or one replay brought, as one batch of its own."""
+        if entries[0].replay is not None:
+            return self._repeat(entries[0], names, state, batches)
+        from deltaworks.runtime.backfill import bounds_of
+
+        bounds = bounds_of(self.plan, self.place.site, entries)
+        if problem := why_gone(self.plan, self.place.site, bounds):
+            raise GuardError(
+                f'what was read so far cannot be loaded into "{min(names)}": {problem}',
+                hint="say --new-sinks from-now, or load everything anew with --full-refresh",
+            )
+        return batches.plan_new(
+            NewBatch(
+                plan=with_loads(self.plan, names),
+                bounds=bounds,
+                backfill=True,
+                covers=tuple(entry.n for entry in entries),
+                judges=all(entry.is_out(state.generation) for entry in entries),
+            ),
+            state,
+        )
 
     def _welcome(self, state: LedgerState, batches: Batches) -> LedgerState:
-        """Give sinks that are new what the others have, if the caller says so."""
-        known = {sink.name for entry in state.done() for sink in entry.sinks}
-        keepers = [load.name for load in self.plan.loads if load.plugin.keeps]
-        new = [name for name in keepers if name not in known]
-        if not (new and known and is_incremental(self.plan)) or self.options.full_refresh:
+        """Give sinks that are new, or were left out for a while, what the others have."""
+        if not is_incremental(self.plan) or self.options.full_refresh:
             return state
         if self.options.new_sinks == "from-now":
             return state
-        if self.options.new_sinks == "ask":
-            raise GuardError(
-                f'sink "{new[0]}" is new, and what was read so far is only in the others',
-                hint="say --new-sinks backfill to load it there as well, "
-                "or --new-sinks from-now to start with what comes next",
-            )
-        bounds = read_bounds(self.plan, self.place.site, state)
-        if problem := why_gone(self.plan, self.place.site, bounds):
-            raise GuardError(
-                f'what was read so far cannot be loaded into "{new[0]}": {problem}',
-                hint="say --new-sinks from-now, or load everything anew with --full-refresh",
-            )
-        plan = with_loads(self.plan, set(new))
-        return batches.plan_new(NewBatch(plan=plan, bounds=bounds, backfill=True), state)
+        from deltaworks.runtime.backfill import new_sink, segments
+
+        lacking: dict[tuple[int, ...], set[str]] = {}
+        for load in (load for load in self.plan.loads if load.plugin.keeps):
+            found = missed(state, load.name, adds=load.plugin.adds_on_rerun())
+            lacking.setdefault(tuple(entry.n for entry in found), set()).add(load.name)
+        lacking.pop((), None)
+        for name, numbers in sorted((name, ns) for ns, names in lacking.items() for name in names):
+            if self.options.new_sinks == "ask" or state.is_stale(name):
+                raise new_sink(name, numbers, state)
+        for numbers, names in lacking.items():
+            for run in segments(map(state.batch, numbers), state):
+                state = self._backfill(run, names, state, batches)
+        return state
 
     def _plan_new(self, state: LedgerState, batches: Batches) -> LedgerState:
         state = self._welcome(state, batches)
         intent = self._intent(state)  # anew, because a batch finished just now moves the start
-        if intent.nothing_new and not state.done():
-            self.notes.append("skipped: there is nothing to read yet")
-            self.skipped = True
-        if intent.nothing_new:
-            return state
         new = NewBatch(
             plan=self.plan,
             bounds=intent.bounds,
             batch_id=intent.batch_id,
             full_refresh=intent.full_refresh,
         )
+        if intent.nothing_new and intent.starts_anew:
+            point = self.options.start
+            self.notes.append(f"nothing to load from {point} on; later runs go on from there")
+            return batches.keep_start(new, state)
+        if intent.nothing_new and not state.done():
+            self.notes.append("skipped: there is nothing to read yet")
+            self.skipped = True
+        if intent.nothing_new:
+            return state
         return batches.plan_new(new, state)
 
     def _warn(self, message: str) -> None:
         self.notes.append(message)
-        self.place.bus.tell(
-            Warned(run_id=self.run_name.run_id, pipeline=self.name, message=message)
-        )
+        run_id = self.run_name.run_id
+        self.place.bus.tell(Warned(run_id=run_id, pipeline=self.name, message=message))

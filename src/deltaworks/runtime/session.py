@@ -60,10 +60,12 @@ class SparkStarter:
     ) -> SparkSession:
         """A session of its own for one run; a run's name keeps Spark's log."""
         from deltaworks.engines.spark.connection import sibling
+        from deltaworks.engines.spark.relied_on import require_settled
 
         logs, files = _log_folder(self._config), self._fetched(connectors)
         log_file = logs / f"spark-{run_id}.log" if run_id else None
         spark = sibling(self._start(log_file, input_bytes))
+        require_settled(spark, self._config.engine.conf)
         add_jars(spark, files)
         return spark
 
@@ -131,7 +133,7 @@ class SparkStarter:
     def _adopt(self) -> SparkSession | None:
         from deltaworks.engines.spark.session import adopt_session
 
-        return None if self._own is None else adopt_session(self._own)
+        return None if self._own is None else adopt_session(self._own, self._config.engine.conf)
 
     def _launch(self, log_file: Path | None, input_bytes: Callable[[], int | None]) -> SparkSession:
         from deltaworks.engines.spark.session import SessionSettings, is_up, start_session

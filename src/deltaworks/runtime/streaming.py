@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import Any, TypedDict
 
+from deltaworks.contracts.context import Site
 from deltaworks.contracts.source import CanStream
 from deltaworks.engines.arrow_files.formats import WORDS, arrow_files
 from deltaworks.engines.arrow_files.reading import ArrowFiles
 from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.files import changed_file, newer_files
 from deltaworks.engines.object_stores import table_options
 from deltaworks.engines.partitions import partition_keys
 from deltaworks.errors import GuardError, UnsupportedOperation
-from deltaworks.model.batch import FileStamp
+from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.model.epochs import EpochCommit
-from deltaworks.model.table_ref import OWN_FOLDER
+from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.message_stream import stream_messages
+from deltaworks.runtime.bounds import source_changed
+from deltaworks.runtime.message_stream import stream_messages, unknown_epochs
+from deltaworks.runtime.two_readers import read_by_runs, refuse_run_before, without_read
 from deltaworks.runtime.workplace import Workplace
+from deltaworks.streams.identity import Writer, plan_mark
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from deltaworks.streams.sink import EpochSink
 
@@ -61,10 +66,25 @@ class StreamResult:
         }
 
 
+class StreamRunWords(TypedDict, total=False):
+    """What a caller may say of a stream of files in Python; see `stream_plan`."""
+
+    files_per_epoch: int
+    after_runs: bool
+
+
 def stream_plan(
-    plan: Plan, place: Workplace, *, writer_id: str, files_per_epoch: int
+    plan: Plan,
+    place: Workplace,
+    *,
+    writer_id: str,
+    files_per_epoch: int = 1,
+    after_runs: bool = False,
 ) -> StreamResult:
-    """Stream every file or message that is new; each lands once, whatever is killed in between."""
+    """Stream every file or message that is new; each lands once, whatever is killed in between.
+
+    What runs of the pipeline have read is refused, or left out with `after_runs`.
+    """
     refuse_unstreamable(plan)
     (source,), (load,) = plan.sources, plan.loads
     ref, stores = load.plugin.target(place.site), place.config.stores
@@ -77,20 +97,27 @@ def stream_plan(
         storage_options=table_options(stores, ref.location),
     )
     if isinstance(source.plugin, CanStream):
-        return _message_stream(plan, place, source.plugin, options)
+        return _message_stream(plan, place, source.plugin, options, after_runs=after_runs)
     bounds = source.plugin.bounds(place.site, None)
+    if not bounds.files:
+        return StreamResult(
+            pipeline=plan.pipeline.name, table=ref.label, commits=(), files=0, last_epoch=None
+        )
     _refuse_folders(partition_keys(bounds))
-    found = sorted(bounds.files, key=lambda stamp: (stamp.modified_ns, stamp.path))
+    first = _in_order(bounds.files)[0]
     files = arrow_files(source.plugin.plugin_type(), source.plugin.document(), stores)
     new = NewTable(
-        schema=files.columns(found[0].path),
+        schema=files.columns(first.path),
         partition_by=words.get("partition_by", ()),
         properties=words.get("properties", {}),
     )
-    ledger = place.ledger_id()
-    with open_stream(ref, options, new_table=new, ledger=ledger, tell=place.bus.tell) as sink:
+    with open_stream(ref, options, new_table=new, tell=place.bus.tell) as sink:
         book = _Book.open(place, sink)
-        waiting = book.unread(found)
+        waiting = book.unread(bounds, place.site)
+        before = read_by_runs(plan, place, sink.writer.table_id)
+        if after_runs:
+            waiting = without_read(waiting, before)
+        refuse_run_before(plan.pipeline.name, replace(bounds, files=tuple(waiting)), before)
         groups = [waiting[n : n + files_per_epoch] for n in range(0, len(waiting), files_per_epoch)]
         commits = tuple(_epochs(sink, book, groups, files, place.clock.now))
         return StreamResult(
@@ -103,11 +130,17 @@ def stream_plan(
 
 
 def _message_stream(
-    plan: Plan, place: Workplace, source: CanStream, options: StreamOptions
+    plan: Plan, place: Workplace, source: CanStream, options: StreamOptions, *, after_runs: bool
 ) -> StreamResult:
-    ref, ledger = plan.loads[0].plugin.target(place.site), place.ledger_id()
-    with open_stream(ref, options, ledger=ledger, tell=place.bus.tell) as sink:
-        commits = stream_messages(source, sink, place)
+    ref = plan.loads[0].plugin.target(place.site)
+    with open_stream(ref, options, tell=place.bus.tell) as sink:
+        before = read_by_runs(plan, place, sink.writer.table_id)
+        start = before[-1] if after_runs and before else None
+
+        def refuse(bounds: Bounds) -> None:
+            refuse_run_before(plan.pipeline.name, bounds, before)
+
+        commits = stream_messages(source, sink, place, start=start, look=refuse)
         return StreamResult(
             pipeline=plan.pipeline.name,
             table=ref.label,
@@ -127,11 +160,22 @@ def _epochs(
     for group in groups:
         last = sink.last_committed_epoch
         epoch = 1 if last is None else last + 1
-        book.plan(epoch, group, now())
+        sink.planned(book.plan(epoch, group, now()))
         for stamp in group:
             for batch in files.batches(stamp.path, into=sink.schema):
                 sink.write(batch)
+        _refuse_changed(group)
         yield sink.commit_epoch(epoch)
+
+
+def _book(place: Workplace) -> EventTable:
+    location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
+    return EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
+
+
+def pages(place: Workplace, table_id: str) -> list[dict[str, Any]]:
+    """What was planned for all epochs of a table."""
+    return [row for row in _book(place).read() if f":{table_id}:" in row["writer"]]
 
 
 @dataclass(frozen=True)
@@ -139,43 +183,67 @@ class _Book:
     """Which files the epochs of a writer have read."""
 
     table: EventTable
-    writer: str
+    writer: Writer
     last: int | None
+    mark: int | None
+    """The mark of the plan that the last epoch was made by."""
 
     @staticmethod
     def open(place: Workplace, sink: EpochSink[Any]) -> _Book:
-        location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
-        table = EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
-        return _Book(table, sink.writer.name, sink.last_committed_epoch)
+        return _Book(_book(place), sink.writer, sink.last_committed_epoch, sink.last_plan)
 
-    def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> None:
-        """Write down what an epoch reads; the table does not have it yet."""
+    def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> int:
+        """Write down what an epoch reads; the table does not have it yet. Answers its mark."""
         listed = [astuple(file) for file in files]
-        row = {"writer": self.writer, "epoch": epoch, "at": at, "files": json.dumps(listed)}
+        row: dict[str, Any] = {
+            "writer": self.writer.name,
+            "epoch": epoch,
+            "at": at,
+            "files": json.dumps(listed),
+        }
         self.table.append(row)
         self.table.compact()
+        return plan_mark(row["files"])
 
-    def unread(self, found: Sequence[FileStamp]) -> list[FileStamp]:
+    def unread(self, now: Bounds, site: Site) -> list[FileStamp]:
         """The files that no epoch of the table has; one that changed since is refused."""
-        read = self._read()
-        for file in found:
-            if read.get(file.path, file) != file:
-                raise GuardError(
-                    f'file "{file.path}" has changed since the stream read it',
-                    hint="put new rows into a file of their own",
-                )
-        return [file for file in found if file.path not in read]
+        read = Bounds(kind=FILES, identity=now.identity, files=self._read())
+        new = newer_files(now, read, site.root)
+        if new.changed:
+            raise GuardError(
+                f'file "{new.changed[0]}" has changed since the stream read it',
+                hint="put new rows into a file of their own",
+            )
+        return _in_order(new.files)
 
-    def _read(self) -> dict[str, FileStamp]:
+    def _read(self) -> tuple[FileStamp, ...]:
         if self.last is None:
-            return {}
+            return ()
         planned: dict[int, tuple[Any, str]] = {}
-        for row in self.table.read(writer=self.writer):  # what was planned last is what landed
+        pages = [row for row in self.table.read() if self.writer.is_called(row["writer"])]
+        for row in pages:  # what was planned last is what landed
             epoch = int(row["epoch"])
             if epoch <= self.last and (epoch not in planned or row["at"] >= planned[epoch][0]):
                 planned[epoch] = (row["at"], row["files"])
-        stamps = [FileStamp(*one) for _, text in planned.values() for one in json.loads(text)]
-        return {stamp.path: stamp for stamp in stamps}
+        texts = [row["files"] for row in pages if int(row["epoch"]) == self.last]
+        landed = [text for text in texts if self.mark in (None, plan_mark(text))]
+        if not landed:
+            raise unknown_epochs(self.writer, self.last)
+        if self.mark is not None:
+            planned[self.last] = (None, landed[0])
+        return tuple(FileStamp(*one) for _, text in planned.values() for one in json.loads(text))
+
+
+def _refuse_changed(files: Sequence[FileStamp]) -> None:
+    """What an epoch commits is what was planned; on an object store nobody looks once more."""
+    on_disk = tuple(stamp for stamp in files if not is_url(stamp.path))
+    if problem := changed_file(Bounds(kind=FILES, identity="", files=on_disk)):
+        raise source_changed(problem)
+
+
+def _in_order(files: Sequence[FileStamp]) -> list[FileStamp]:
+    """Files as they came."""
+    return sorted(files, key=lambda stamp: (stamp.modified_ns, stamp.path))
 
 
 def _refuse_folders(keys: Sequence[str]) -> None:

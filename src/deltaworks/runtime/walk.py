@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from deltaworks.clock import Clock
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.connection import resolved
-from deltaworks.engines.spark.measure import RowCounter
+from deltaworks.engines.spark.measure import RowCounter, may_stop_early, settle
 from deltaworks.engines.spark.rejects import is_marked, unmarked
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.results import CheckResult, StepResult
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.boundary import step_boundary
-from deltaworks.runtime.frames import Keeper, Rejects, StepFrame, balance, split
+from deltaworks.runtime.bounds import bounds_here
+from deltaworks.runtime.fates import Passed, total
+from deltaworks.runtime.frames import Count, Keeper, Rejects, StepFrame, split
 from deltaworks.runtime.quality import check_step, parts_too, require_conditions
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from deltaworks.contracts.sink import Beside
 
 _log = logging.getLogger("deltaworks")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Passed:
-    """One step that was walked, with its rows and the time its preparation took."""
-
-    stage: Stage
-    step: StepFrame
-    duration_s: float
 
 
 @dataclass(kw_only=True)
@@ -46,34 +40,27 @@ class Walked:
     passed: list[Passed] = field(default_factory=list)
     rejects: list[Rejects] = field(default_factory=list)
     checks: list[CheckResult] = field(default_factory=list)
-    filters: list[tuple[str, StepFrame, StepFrame]] = field(default_factory=list)
-    left_out: list[RowCounter] = field(default_factory=list)
-    """Counters of rows that steps leave out while they make several rows of others."""
-    rows_dropped_by_checks: int = 0
 
     def rows_read(self) -> int | None:
         """Rows of all sources; None when one of them could not be counted."""
-        return _sum(step.rows() for step in self.sources.values())
+        return total(step.rows() for step in self.sources.values())
 
-    def rows_dropped(self) -> int | None:
-        """Rows that filters and checks left out by name."""
-        total = _sum([self.rows_dropped_by_checks, *(left.rows() for left in self.left_out)])
-        for name, before, after in self.filters:
-            rows_in, rows_out = before.rows(), after.rows()
-            if rows_in is None or rows_out is None or total is None:
-                total = None
-                continue
-            if rows_out > rows_in:
-                balance(name, rows_in, rows_out)
-            total += rows_in - rows_out
-        return total
+    def why_unread(self) -> str:
+        """Why nobody knows how many rows were read; empty when somebody does."""
+        for name, step in self.sources.items():
+            if why := step.count.why_unknown():
+                return f'source "{name}": {why}'
+        return ""
 
     def count_all(self, rows: int | None) -> None:
-        """Every step had so many rows: the sink has counted them."""
-        for step in (*self.sources.values(), *self.frames.values()):
-            step.known_rows = rows if step.known_rows is None else step.known_rows
-        for item in self.passed:
-            item.step.known_rows = rows if item.step.known_rows is None else item.step.known_rows
+        """Every step had so many rows, where nothing was counted yet: the sink has counted them."""
+        for count in self.counts():
+            count.known = rows if count.known is None else count.known
+
+    def counts(self) -> list[Count]:
+        """The counts of all steps."""
+        steps = (*self.sources.values(), *self.frames.values(), *(one.step for one in self.passed))
+        return [*(step.count for step in steps), *(n for one in self.passed for n in one.came)]
 
     def rows_quarantined(self) -> int:
         """Rows that were set aside."""
@@ -81,24 +68,7 @@ class Walked:
 
     def steps(self) -> tuple[StepResult, ...]:
         """The steps for the result; rows are asked for now, when they have passed."""
-        return tuple(
-            StepResult(
-                name=item.stage.name,
-                type=item.stage.plugin.plugin_type(),
-                rows=item.step.rows(),
-                duration_s=item.duration_s,
-            )
-            for item in self.passed
-        )
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
+        return tuple(item.result() for item in self.passed)
 
 
 class Walker:
@@ -118,7 +88,7 @@ class Walker:
     ) -> None:
         self.plan = plan
         self.ctx = ctx
-        self.bounds = bounds
+        self.bounds = bounds_here(plan, ctx.site, bounds)
         self.clock = clock
         self.keeper = keeper
         self.on_stage = on_stage
@@ -129,6 +99,12 @@ class Walker:
         """Sinks whose standing rows do not count: they have the batch, or it replaces all."""
         self.file = plan.pipeline.origin.file
         self.found = Walked()
+        self.came: tuple[Count, ...] = ()
+        """Rows that come into the step at work."""
+        self.left_out: Count | None = None
+        """Counts what the step at work leaves out."""
+        self.applied = False
+        """Whether the step at work is a transform that rows go through."""
 
     def walk(self) -> Walked:
         """Go through every stage but the loads."""
@@ -162,9 +138,11 @@ class Walker:
     def _timed(self, stage: Stage, do: Callable[..., StepFrame]) -> None:
         self.on_stage(stage)
         start = self.clock.monotonic()
+        self._forget_step()
         with step_boundary(stage, self.file):
             step = do(stage)
             resolved(step.frame)
+        came, rows_refused = self.came or (step.count,), 0
         self._look_ahead(stage, step)
         checks = self._checks(stage)
         if not parts_too(step, checks):
@@ -172,11 +150,24 @@ class Walker:
                 step, refused = split(step, stage, self.keeper)
             if refused is not None:
                 self.found.rejects.append(refused)
+                rows_refused = refused.rows
         self.found.frames[stage.name] = step
-        took = self.clock.monotonic() - start
-        self.found.passed.append(Passed(stage=stage, step=step, duration_s=took))
+        self.found.passed.append(
+            Passed(
+                stage=stage,
+                came=came,
+                step=step,
+                duration_s=self.clock.monotonic() - start,
+                rows_refused=rows_refused,
+                left_out=self.left_out,
+                was_applied=self.applied,
+            )
+        )
         if checks:
             self._check(stage, checks)
+
+    def _forget_step(self) -> None:
+        self.came, self.left_out, self.applied = (), None, False
 
     def _extract(self, stage: Extract) -> StepFrame:
         bounds = self.bounds[stage.name]
@@ -185,7 +176,7 @@ class Walker:
         if self.observe:
             step = counted(frame, known_rows=rows)
         else:
-            step = StepFrame(frame=frame, known_rows=rows)
+            step = StepFrame(frame=frame, count=Count(known=rows))
         step.holds_rows = bool(rows) or stage.plugin.holds_rows(self.ctx.site, bounds)
         self.found.sources[stage.name] = step
         return step
@@ -194,24 +185,53 @@ class Walker:
         return self._applied(stage, self.found.frames[stage.inputs[0]])
 
     def _applied(self, stage: Apply, before: StepFrame) -> StepFrame:
-        others = {name: self.found.frames[name].frame for name in stage.inputs[1:]}
-        ctx = replace(self.ctx, step=stage.name)
-        frame = stage.plugin.apply(ctx, self._watched(stage, before.frame), others)
+        others = {name: self.found.frames[name] for name in stage.inputs[1:]}
+        added = [step.count for step in others.values()] if stage.plugin.adds_inputs else []
+        self.came, self.applied = (before.count, *added), True
+        ctx = replace(self.ctx, step=stage.name, watch_left_out=self._watch)
+        frames = {name: step.frame for name, step in others.items()}
+        with self._doubting(stage):
+            frame = stage.plugin.apply(ctx, self._watched(stage, before.frame), frames)
+        if stage.plugin.leaves_out() == "unknown" and may_stop_early(frame):
+            self._doubt(stage, self._counts_before(stage))
         if stage.plugin.keeps_every_row():
             return replace(before, frame=frame, kept=False)
-        step = counted(frame, known_rows=None)
-        if stage.plugin.drops_rows:
-            self.found.filters.append((stage.name, before, step))
-        return step
+        return counted(frame, known_rows=None)
 
     def _watched(self, stage: Apply, frame: DataFrame) -> DataFrame:
         """The step's input, counting what the step says it will leave out."""
         where = stage.plugin.left_out(frame)
-        if where is None:
-            return frame
+        return frame if where is None else self._watch(frame, where)
+
+    def _watch(self, frame: DataFrame, where: Column) -> DataFrame:
         counter = RowCounter()
-        self.found.left_out.append(counter)
+        self.left_out = Count(counter=counter)
         return counter.watch(frame, where=where)
+
+    @contextmanager
+    def _doubting(self, stage: Apply) -> Iterator[None]:
+        """Trust no count that code of the user's brings about: it may have read a few rows only."""
+        is_unknown = stage.plugin.leaves_out() == "unknown"
+        counts = self._counts_before(stage) if is_unknown else []
+        waiting = [one for one in counts if one.counter and not one.counter.has_counted()]
+        yield
+        if waiting:
+            settle(self.ctx.spark)
+        self._doubt(stage, [one for one in waiting if one.counter and one.counter.has_counted()])
+
+    def _doubt(self, stage: Apply, counts: Sequence[Count]) -> None:
+        for count in counts:
+            count.doubt = f'step "{stage.name}" may have read only some of these rows'
+
+    def _counts_before(self, stage: Apply) -> list[Count]:
+        """The counts of all steps that a step depends on, as far as they are not known yet."""
+        names = set(stage.inputs)
+        for earlier in reversed(self.plan.stages):
+            if earlier.name in names:
+                names |= set(earlier.inputs)
+        before = [one for one in self.found.passed if one.stage.name in names]
+        found = [n for one in before for n in (*one.came, one.step.count, one.left_out) if n]
+        return [count for count in (*found, *self.came) if count.known is None]
 
     def _look_ahead(self, stage: Stage, step: StepFrame) -> None:
         """Before the first job: describe what follows, so that a wrong column is told at once."""
@@ -265,12 +285,24 @@ class Walker:
             targets=lambda frame, columns: self._targets(stage, frame, columns),
         )
         self.found.frames[stage.name] = checked.step
-        self.found.passed[-1] = replace(self.found.passed[-1], step=checked.taken)
+        by_checks = sum(part.rows for part in checked.rejects if part.kind == "check")
+        by_step = sum(part.rows for part in checked.rejects) - by_checks
+        own = self.found.passed[-1]
+        self.found.passed[-1] = replace(
+            own, step=checked.taken, rows_refused=own.rows_refused + by_step
+        )
         self.found.rejects.extend(checked.rejects)
         self.found.checks.extend(checked.results)
-        self.found.rows_dropped_by_checks += checked.rows_dropped
-        took = self.clock.monotonic() - start
-        self.found.passed.append(Passed(stage=checks[0], step=checked.step, duration_s=took))
+        self.found.passed.append(
+            Passed(
+                stage=checks[0],
+                came=(checked.taken.count,),
+                step=checked.step,
+                duration_s=self.clock.monotonic() - start,
+                rows_refused=by_checks,
+                rows_dropped=checked.rows_dropped,
+            )
+        )
 
     def _targets(self, stage: Stage, frame: DataFrame, columns: Sequence[str]) -> list[Beside]:
         """What stands already where a step's rows go, and what of them goes there."""
@@ -296,6 +328,6 @@ def _explained(
 def counted(frame: DataFrame, *, known_rows: int | None) -> StepFrame:
     """A step whose rows are counted as they pass, unless their number is known."""
     if known_rows is not None:
-        return StepFrame(frame=frame, known_rows=known_rows)
+        return StepFrame(frame=frame, count=Count(known=known_rows))
     counter = RowCounter()
-    return StepFrame(frame=counter.watch(frame), counter=counter)
+    return StepFrame(frame=counter.watch(frame), count=Count(counter=counter))

@@ -6,11 +6,13 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from deltaworks.clock import Clock
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
+from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.observe.bus import Bus
 from deltaworks.pipeline.stages import Plan, Stage
 from deltaworks.runtime.halt import Halt
@@ -68,9 +70,15 @@ class Workplace:
             config.warehouse, project=config.project_id, pipeline=pipeline, stores=config.stores
         )
 
-    def ledger_id(self) -> str:
-        """The id of the warehouse's ledger, which no other warehouse has."""
-        return self.ledger("").table.table_id
+
+def was_streamed(warehouse: str) -> bool:
+    """Whether `stream run` ever read files or messages here; never so on an object store.
+
+    There a table has one committer, so that a pipeline and a stream do not share one.
+    """
+    books = ("streams", "message_streams")
+    home = Path(warehouse, OWN_FOLDER)
+    return not is_url(warehouse) and any((home / name).is_dir() for name in books)
 
 
 @dataclass(frozen=True, kw_only=True)

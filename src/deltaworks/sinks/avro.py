@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.folder_sink import FolderSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _CODECS = {"zstd": "zstandard", "none": "uncompressed"}
 """What Avro calls them."""
@@ -21,3 +24,10 @@ class AvroSink(FolderSink):
 
     def writer_options(self) -> dict[str, str]:
         return {"compression": _CODECS.get(self.compression, self.compression)}
+
+    def refuse_columns(self, frame: DataFrame) -> None:
+        from deltaworks.engines.spark.columns import refuse_spelling
+
+        refuse_spelling(
+            frame, "Avro files", lambda name: name.isidentifier(), leave_out=self.partition_by
+        )

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, RunContext, Site, no_doubt
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.sink import Beside, Sink
 from deltaworks.contracts.size import FileSize, size_bytes
 from deltaworks.errors import InputError
-from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, UndoInfo
+from deltaworks.model.commit import CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import CheckResult, MaintenanceResult, OutputPlan
 from deltaworks.model.table_info import ISOLATION, SERIALIZABLE
-from deltaworks.model.table_ref import TableRef, table_name_problem
+from deltaworks.model.table_properties import maps_columns
+from deltaworks.model.table_ref import TableRef, table_place_problems
 from deltaworks.model.write import (
     Append,
     KeepOne,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.write import TableWriter
 
 _KEYED = ("upsert", "scd2", "changelog")
+_PLAIN = re.compile(r"\w+")
 _MODES_OF_FIELDS = {
     "update_condition": ("upsert", "changelog"),
     "delete_condition": ("upsert",),
@@ -91,6 +94,7 @@ class DeltaSink(NeedsCredential, Sink):
     """A Delta table, by name in the warehouse or by path."""
 
     example: ClassVar[Example] = {"table": "orders", "partition_by": ["name"]}
+    writes_to: ClassVar[Literal["table", "files", "external"]] = "table"
 
     table: str = ""
     """The table's name in the warehouse."""
@@ -105,7 +109,7 @@ class DeltaSink(NeedsCredential, Sink):
     sequence_by: str = ""
     """The column that says since when a row holds, or which change is newer."""
     op_column: str = ""
-    """The column that says what happened, for changelog; Debezium's envelope when left out."""
+    """The column that says what happened, for changelog; left out for a change feed or Debezium."""
     track_columns: Names = ()
     """Columns whose change makes a new version, for scd2; all but the keys when left out."""
     update_condition: SqlExpression | None = None
@@ -152,16 +156,12 @@ class DeltaSink(NeedsCredential, Sink):
     """Any other table property."""
 
     def problems(self) -> tuple[str, ...]:
-        found = []
-        if bool(self.table) == bool(self.path):
-            found.append('say either "table" or "path"')
-        if self.table and (problem := table_name_problem(self.table)):
-            found.append(problem)
+        found = table_place_problems(table=self.table, path=self.path)
         if self.partition_by and self.cluster_by:
             found.append('"partition_by" and "cluster_by" exclude each other')
         folders = set(self.bloom) & set(self.partition_by)
         found.extend(f'"bloom" is not for "{name}": it makes folders' for name in folders)
-        if self.bloom and self.properties.get("delta.columnMapping.mode", "none") != "none":
+        if self.bloom and maps_columns(self.properties):
             found.append('"bloom" is not for tables with delta.columnMapping.mode')
         if self.after_load:
             found.extend(self.after_load.problems())
@@ -253,14 +253,8 @@ class DeltaSink(NeedsCredential, Sink):
         is_whole = self.mode == "overwrite" and not covered
         if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
             return Beside()
-        rows = standing_rows(
-            ctx.spark,
-            place,
-            frame,
-            keys=self.merge_keys,
-            replaced=covered,
-            stores=ctx.site.stores,
-        )
+        keys, stores = self.merge_keys, ctx.site.stores
+        rows = standing_rows(ctx.spark, place, frame, keys=keys, replaced=covered, stores=stores)
         return Beside(stays=rows)
 
     def state(self, site: Site, app_id: str) -> SinkState:
@@ -269,6 +263,7 @@ class DeltaSink(NeedsCredential, Sink):
         found = DeltaRsEngine(site.stores).look(self.target(site).location)
         if found is None:
             return SinkState(identity="", exists=False)
+        found.refuse_writing()
         return SinkState(
             identity=found.table_id,
             exists=True,
@@ -277,16 +272,19 @@ class DeltaSink(NeedsCredential, Sink):
         )
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
+        from deltaworks.engines.deltars.commit_proof import landed_before
+        from deltaworks.engines.deltars.engine import DeltaRsEngine
         from deltaworks.engines.spark.landing import land_by_key, replace_by_key
 
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
-        if state.txn_version == batch.txn.version:
-            return CommitInfo(committed=False, version=state.version, note=LANDED_BEFORE)
+        stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
+        if state.txn_version is not None and state.txn_version >= batch.txn.version:
+            look = DeltaRsEngine(ctx.site.stores).look(ref.location)
+            return landed_before(look, stamp, label=ref.label)
         if state.exists and self.mode in ("ignore", "error") and not batch.replace:
             return self._refused(ref, state)
-        stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
-        writer = self._writer(ctx, stamp, self._layout())
+        writer = self._writer(ctx, stamp, self._layout(frame.columns), confirm=batch.confirm)
         rows, asked = self._taken(frame)
         if isinstance(asked, Upsert | Scd2):
             land = replace_by_key if batch.replace else land_by_key
@@ -298,7 +296,13 @@ class DeltaSink(NeedsCredential, Sink):
             return writer.overwrite(frame, asked)
         return writer.append(frame, replace(asked, holds_rows=batch.holds_rows))
 
-    def _writer(self, ctx: RunContext, stamp: Stamp, layout: Layout) -> TableWriter:
+    def _writer(
+        self,
+        ctx: RunContext,
+        stamp: Stamp,
+        layout: Layout,
+        confirm: Callable[[], None] = no_doubt,
+    ) -> TableWriter:
         from deltaworks.engines.spark.write import TableWriter
 
         return TableWriter(
@@ -308,16 +312,22 @@ class DeltaSink(NeedsCredential, Sink):
             stamp=stamp,
             stores=ctx.site.stores,
             writer=self.writer,
+            confirm=confirm,
         )
 
     def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
+        from deltaworks.engines.deltars.commit_proof import landed_before
         from deltaworks.engines.deltars.engine import DeltaRsEngine
         from deltaworks.engines.spark.history import VALID_FROM
         from deltaworks.engines.spark.revert import revert_files, revert_merge
 
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
-        table = DeltaRsEngine(ctx.site.stores).info(ref.location)
+        engine = DeltaRsEngine(ctx.site.stores)
+        table = engine.info(ref.location)
+        stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
+        if state.txn_version == batch.txn.version:
+            landed_before(engine.look(ref.location), stamp, label=ref.label)  # raises for another
         if table is None or state.txn_version == batch.txn.version:
             return UndoInfo(committed=False, version=None, rows_removed=0, rows_put_back=0)
         if self.mode in _KEYED:
@@ -325,17 +335,12 @@ class DeltaSink(NeedsCredential, Sink):
             found = revert_merge(ctx.spark, table, version, (*self.merge_keys, *more))
         else:
             found = revert_files(ctx.spark, table, version, stores=ctx.site.stores)
-        info = CommitInfo(committed=False)
+        made = None
         if apply:
-            stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
-            writer = self._writer(ctx, stamp, Layout())
-            if found.merge is None:
-                info = writer.overwrite(found.frame, Overwrite())
-            else:
-                info = writer.upsert(found.frame, found.merge, facts=found.facts, table=table)
+            made = found.commit(self._writer(ctx, stamp, Layout()))
         return UndoInfo(
-            committed=info.committed,
-            version=info.version,
+            committed=made is not None,
+            version=made,
             rows_removed=found.rows_removed,
             rows_put_back=found.rows_put_back,
         )
@@ -411,12 +416,12 @@ class DeltaSink(NeedsCredential, Sink):
             strategy=self.strategy,
         )
 
-    def _layout(self) -> Layout:
+    def _layout(self, columns: Sequence[str]) -> Layout:
         asked = {
             "delta.enableChangeDataFeed": self.change_feed,
             "delta.autoOptimize.optimizeWrite": self.optimize_write,
             "delta.autoOptimize.autoCompact": self.auto_compact,
-            "delta.dataSkippingStatsColumns": ",".join(self.stats_columns) or None,
+            "delta.dataSkippingStatsColumns": _listed(self.stats_columns, columns) or None,
         }
         set_ones = {
             name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -434,24 +439,22 @@ class DeltaSink(NeedsCredential, Sink):
         )
 
     def plan_offline(self, site: Site) -> OutputPlan:
+        from deltaworks.engines.spark.merge import outline_sql
+
+        ref, sql = self.target(site), ""
+        if self.mode == "upsert":
+            sql = outline_sql(self._upsert(), location=ref.location)
         return OutputPlan(
             sink=self.name or self.own_name(),
-            table=self.target(site).label,
-            sql=self._sql(site, self.merge_keys) if self.mode == "upsert" else "",
+            table=ref.label,
+            sql=sql,
             note=f"mode {self.mode}",
         )
-
-    def _sql(self, site: Site, columns: tuple[str, ...]) -> str:
-        from deltaworks.engines.spark.engine import table_sql
-        from deltaworks.engines.spark.merge import merge_sql
-
-        table = table_sql(self.target(site).location)
-        return merge_sql(self._upsert(), table=table, source="batch", batch=columns, ways={})
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         ref = self.target(ctx.site)
         basis = OutputPlan(sink=self.name or self.own_name(), table=ref.label)
-        forecast = self._forecast(ctx)
+        forecast = self._forecast(ctx, frame)
         if self.mode in ("ignore", "error"):
             state = self.state(ctx.site, "")
             if state.exists:
@@ -461,17 +464,30 @@ class DeltaSink(NeedsCredential, Sink):
         return forecast.plan(*self._taken(frame), basis)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
-        self._forecast(ctx).verify(*self._taken(frame))
+        self._forecast(ctx, frame).verify(*self._taken(frame))
 
     def violations(self, ctx: RunContext, frame: DataFrame) -> tuple[CheckResult, ...]:
-        return self._forecast(ctx).violations(self._taken(frame)[0])
+        return self._forecast(ctx, frame).violations(*self._taken(frame))
 
-    def _forecast(self, ctx: RunContext) -> Forecast:
+    def _forecast(self, ctx: RunContext, frame: DataFrame) -> Forecast:
         from deltaworks.engines.spark.forecast import Forecast
 
-        site, layout = ctx.site, self._layout()
+        site, layout = ctx.site, self._layout(frame.columns)
         ref, stores, writer = self.target(site), site.stores, self.writer
         return Forecast(ctx.spark, ref, layout=layout, now=ctx.now, stores=stores, writer=writer)
+
+
+def _listed(names: Sequence[str], columns: Sequence[str]) -> str:
+    """Names in one text for Delta; one with a dot is a column's own if there is such a column."""
+    from deltaworks.engines.spark.columns import quoted
+
+    own = {name.lower() for name in columns}
+    return ",".join(
+        name
+        if _PLAIN.fullmatch(name) or ("." in name and name.lower() not in own)
+        else quoted(name)
+        for name in names
+    )
 
 
 def _bare(columns: Sequence[str]) -> set[str]:

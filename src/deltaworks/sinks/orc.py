@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.folder_sink import FolderSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class OrcSink(FolderSink):
@@ -18,3 +21,9 @@ class OrcSink(FolderSink):
 
     def writer_options(self) -> dict[str, str]:
         return {"compression": self.compression}
+
+    def refuse_columns(self, frame: DataFrame) -> None:
+        from deltaworks.engines.spark.columns import refuse_spelling
+
+        # Spark writes such a name, and reads another one back
+        refuse_spelling(frame, "ORC files", lambda name: "`" not in name)

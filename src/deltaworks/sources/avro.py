@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import IO, TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.column_source import ColumnSource
 from deltaworks.engines.files import refuse_other_files
+from deltaworks.engines.footers import Footer, avro_header
 from deltaworks.model.batch import Bounds
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ class AvroSource(ColumnSource):
     """Avro files at a path, folder or glob."""
 
     example: ClassVar[Example] = {"path": "orders"}
+    file_kind: ClassVar[str] = "an Avro"
+
+    @staticmethod
+    def look(file: str | IO[bytes]) -> Footer:
+        return avro_header(file)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        refuse_other_files(bounds, _BEGINNING, kind="an Avro", stores=ctx.site.stores)
+        refuse_other_files(bounds, _BEGINNING, kind=self.file_kind, stores=ctx.site.stores)
         return super().read(ctx, bounds)

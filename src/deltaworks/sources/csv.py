@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.config.storage import Stores
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.record_source import RecordSource, with_corrupt
+from deltaworks.engines.record_source import CORRUPT, RecordSource, with_corrupt
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Callable
+
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
     from deltaworks.engines.spark.csv_files import CsvFiles
+    from deltaworks.engines.spark.file_parts import Part
     from deltaworks.engines.spark.file_rows import FileRows
+
+_DECIDE_HEADER = {
+    "comment",
+    "delimiter",
+    "escape",
+    "header",
+    "ignoreleadingwhitespace",
+    "ignoretrailingwhitespace",
+    "linesep",
+    "quote",
+    "sep",
+}
+"""Options of Spark's by which the header is another line, or cut in another way."""
 
 
 class CsvSource(RecordSource):
@@ -24,7 +39,9 @@ class CsvSource(RecordSource):
     rule: ClassVar[str] = "csv: cells fit the columns"
 
     header: bool = True
-    """Whether the first line names the columns."""
+    """Whether the first line names the columns; without it, `schema` names them by position."""
+    columns_by: Literal["name", "position"] = "name"
+    """Whether cells find the columns of `schema` by the names in the header or by position."""
     delimiter: str = ","
     """What separates cells."""
     quote: str = '"'
@@ -44,6 +61,8 @@ class CsvSource(RecordSource):
         found = super().problems()
         if self.infer_schema and self.schema_ is not None:
             found = (*found, '"schema" and "infer_schema" exclude each other')
+        if self.columns_by == "position" and self.schema_ is None:
+            found = (*found, '"columns_by: position" needs "schema", which names the columns')
         return found
 
     def text_files(self, stores: Stores) -> CsvFiles:
@@ -52,6 +71,8 @@ class CsvSource(RecordSource):
         return CsvFiles(
             delimiter=self.delimiter,
             quote=self.quote,
+            escape=self.escape,
+            multiline=self.multiline,
             encoding=self.encoding,
             header=self.header,
             null_value=self.null_value,
@@ -72,31 +93,88 @@ class CsvSource(RecordSource):
         }
 
     def look_over(self, files: FileRows) -> None:
-        from deltaworks.engines.spark.csv_files import check_headers
         from deltaworks.engines.spark.decoding import refuse_other_bytes
         from deltaworks.engines.spark.text_files import refuse_other_text
 
         refuse_other_text(files.bounds, self.encoding, files.stores)
         refuse_other_bytes(files, self.encoding)
-        if self.header and not self.multiline:
-            check_headers(files.bounds, self.text_files(files.stores))
 
-    def found_columns(self, files: FileRows) -> StructType:
-        """The header's names; text unless types are to be found out."""
-        from deltaworks.engines.spark.columns import text_columns
+    def strict(self, files: FileRows, columns: StructType) -> DataFrame:
+        from deltaworks.engines.spark.csv_decimals import as_text, strict_decimals
+        from deltaworks.engines.spark.file_parts import without_folders
 
-        if self.infer_schema:
-            return files.own_columns(inferSchema="true")
-        stamps = files.bounds.files
-        first = next((stamp for stamp in stamps if stamp.size_bytes), stamps[0])
-        if self.header and not self.multiline and not self.options:
-            names = self.text_files(files.stores).plain_header(first.path)
-            if names is not None:
-                return text_columns(names)
-        return replace(files, bounds=replace(files.bounds, files=(first,))).own_columns()
+        if self._other_numbers():
+            return super().strict(files, columns)
+        own = without_folders(columns, files)
+        return strict_decimals(super().strict(files, as_text(columns, own)), own)
+
+    def lenient(self, files: FileRows, columns: StructType) -> DataFrame:
+        from deltaworks.engines.spark.csv_decimals import as_text
+        from deltaworks.engines.spark.file_parts import without_folders
+
+        if self._other_numbers():
+            return super().lenient(files, columns)
+        own = without_folders(columns, files)
+        return self._decimals(super().lenient(files, as_text(columns, own)), own)
+
+    def _decimals(self, frame: DataFrame, columns: StructType) -> DataFrame:
+        from deltaworks.engines.spark.csv_decimals import lenient_decimals
+
+        return lenient_decimals(frame, columns, corrupt=CORRUPT, options=self.parse_options())
+
+    def _other_numbers(self) -> bool:
+        """Whether Spark is told to read numbers of another country, which it does by itself."""
+        return "locale" in {name.lower() for name in self.options}
+
+    def laid_out(
+        self, files: FileRows, warn: Callable[[str], None]
+    ) -> tuple[list[Part], StructType]:
+        from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.csv_parts import by_header, typed
+        from deltaworks.engines.spark.file_parts import Part, settled, without_folders
+
+        declared = declared_columns(self.schema_) if self.schema_ is not None else None
+        parts = []
+        if self._by_name():
+            texts = self.text_files(files.stores)
+            parts = by_header(files, texts, asks_spark=self._odd_lines())
+        if parts:
+            known = [typed(part, declared, infer=self.infer_schema) for part in parts]
+            return known, settled(known, declared, self.drift(), warn=warn)
+        if declared is None:
+            declared = files.own_columns(inferSchema=str(self.infer_schema).lower())
+        return [Part(files=files, columns=without_folders(declared, files))], declared
+
+    def _by_name(self) -> bool:
+        return self.header and self.columns_by == "name"
+
+    def _odd_lines(self) -> bool:
+        """Whether an option of Spark's decides what the header is."""
+        return bool(_DECIDE_HEADER & {name.lower() for name in self.options})
+
+    def text_columns(self, left: StructType, declared: StructType) -> StructType:
+        from deltaworks.engines.drift import FileDrift
+        from deltaworks.engines.spark.file_parts import differences, retyped
+
+        if not self._by_name():
+            return declared
+        unknown, missing = differences(declared, left)
+        drift = FileDrift(path="rows in quarantine", unknown=unknown, missing=missing)
+        self.drift().judge([drift], lambda _: None)
+        return retyped(left, declared)
+
+    def why(self, frame: DataFrame, columns: StructType) -> Column:
+        from deltaworks.engines.spark.csv_parts import misfit
+
+        quote = "" if self.multiline else self.quote
+        return misfit(CORRUPT, columns, self.parse_options(), quote=quote)
 
     def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
 
-        text = F.from_csv("raw", with_corrupt(columns).json(), self.parse_options())
-        return rows.select("*", text.alias("text")).select("text.*", "*").drop("raw", "text")
+        from deltaworks.engines.spark.csv_decimals import as_text
+
+        kinds = columns if self._other_numbers() else as_text(columns, columns)
+        text = F.from_csv("raw", with_corrupt(kinds).json(), self.parse_options())
+        parsed = rows.select("*", text.alias("text")).select("text.*", "*").drop("raw", "text")
+        return parsed if self._other_numbers() else self._decimals(parsed, columns)

@@ -55,11 +55,16 @@ class DeltaSource(TableSource):
 
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
         found = self.info(site, self._version(site))
-        position: dict[str, int | None] = {"version": found.version, "rows": found.rows}
-        if since is not None and since.identity == found.table_id:
-            last = int(since.position["version"])
+        if not self.incremental:
+            position = {"version": found.version, "rows": found.rows}
+            return Bounds(kind=VERSION, identity=found.table_id, position=position)
+        position = {**self.position(site, found.version), "rows": found.rows}
+        if since is not None and since.kind == VERSION:
+            last = self.last_read(site, since, found)
             self.refuse_lost_history(site, last, found.version)
-            position = {"version": found.version, "rows": None, "since_version": last}
+            switched = self.skip_change_commits or self.ignore_changes
+            self.refuse_set_back(site, last, found.version, replaced=not switched)
+            position |= {"rows": None, "since_version": last}
         return Bounds(kind=VERSION, identity=found.table_id, position=position)
 
     def _version(self, site: Site) -> int | None:

@@ -11,11 +11,11 @@ from deltaworks.contracts.plugin import Example
 from deltaworks.engines.deltars.table_source import TableSource
 from deltaworks.errors import InputError, VersionNotFound
 from deltaworks.model.batch import VERSION, Bounds
+from deltaworks.model.table_properties import FEED, is_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FEED = "delta.enableChangeDataFeed"
 _ENDS = ("starting", "ending")
 
 
@@ -61,11 +61,11 @@ class DeltaChangesSource(TableSource):
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
         latest = self.info(site)
         last = self._last(site, latest.version)
-        if since is not None and since.identity == latest.table_id:
-            before: int | None = int(since.position["version"])
+        if since is not None and since.kind == VERSION:
+            before: int | None = self.last_read(site, since, latest)
         else:
             before = self._before(site, latest.version)
-        position = {"version": last}
+        position = self.position(site, last) if self.incremental else {"version": last}
         if before is not None:
             position["since_version"] = before
             self._refuse_what_is_not_kept(site, before, last, latest.version)
@@ -112,7 +112,7 @@ class DeltaChangesSource(TableSource):
         if before == last:
             return
         for version in (before + 1, last):
-            if self.info(site, version).properties.get(FEED) != "true":
+            if not is_on(self.info(site, version).properties, FEED):
                 raise InputError(
                     f'"{label}" kept no feed of its changes at version {version}',
                     hint="say `change_feed: true` where it is written, and start at a version "
@@ -124,6 +124,7 @@ class DeltaChangesSource(TableSource):
 
         location, version = self.location(ctx.site), bounds.position["version"]
         before = bounds.position.get("since_version")
-        if before is None:
-            return table_as_inserts(ctx.spark, location, version=version, stores=ctx.site.stores)
+        if before is None or before == version:  # Spark refuses a range without a version
+            rows = table_as_inserts(ctx.spark, location, version=version, stores=ctx.site.stores)
+            return rows if before is None else rows.limit(0)
         return changes_between(ctx.spark, location, first=before + 1, last=version)

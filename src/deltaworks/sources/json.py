@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, ClassVar
 from deltaworks.config.storage import Stores
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
+from deltaworks.engines.files import MissingColumns
 from deltaworks.engines.record_source import CORRUPT, FILE, RecordSource
 from deltaworks.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
 
+    from deltaworks.engines.spark.file_parts import Part
     from deltaworks.engines.spark.file_rows import FileRows
     from deltaworks.engines.spark.json_files import JsonFiles
 
@@ -33,6 +35,8 @@ class JsonSource(RecordSource):
 
     multiline: bool = False
     """Whether each file is one document: a record, or an array of records."""
+    missing_columns: MissingColumns = "fill"
+    """Columns of `schema` that no record of the batch has: stop, or read NULL."""
 
     def problems(self) -> tuple[str, ...]:
         found = super().problems()
@@ -102,23 +106,64 @@ class JsonSource(RecordSource):
         found = json_rows.parsed(text, columns, self.parse_options()).head(1)
         return (found[0][json_rows.PARSED]["records"] or ()) if found else ()
 
-    def found_columns(self, files: FileRows) -> StructType:
-        """What the records of all files have; each type takes in every value."""
-        from pyspark.sql.types import StructType
+    def laid_out(
+        self, files: FileRows, warn: Callable[[str], None]
+    ) -> tuple[list[Part], StructType]:
+        from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.file_parts import Part, without_folders
 
+        if self.schema_ is None:
+            wanted = self._told(files)
+        else:
+            wanted = self._compared(files, declared_columns(self.schema_), warn)
+        return [Part(files=files, columns=without_folders(wanted, files))], wanted
+
+    def _told(self, files: FileRows) -> StructType:
+        """What the records of all files have; each type takes in every value."""
         from deltaworks.engines.spark.json_files import first_fault
         from deltaworks.engines.spark.text_files import refuse_other_text
 
-        told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-        if "encoding" in files.options and not self.multiline:
-            told["lineSep"] = "\n"  # without which Spark reads no lines of such an encoding
-        found = files.own_columns(**told)
-        columns = [field for field in found.fields if field.name != _CORRUPT]
-        if not columns:
+        columns = self._inferred(files)
+        if not columns.fields:
             refuse_other_text(files.bounds, self.encoding, files.stores)
             fault = first_fault(files.bounds, self.text_files(files.stores))
             raise fault or InputError(
                 f'the files at "{self.path}" hold no record that would tell their columns',
                 hint="name them: schema: id bigint, amount double",
             )
-        return StructType(columns)
+        return columns
+
+    def _compared(
+        self, files: FileRows, declared: StructType, warn: Callable[[str], None]
+    ) -> StructType:
+        """The declared columns, and others if they are kept; all records are looked at for that."""
+        from deltaworks.engines.spark.file_parts import Part, extended
+        from deltaworks.engines.spark.json_files import judge_fields
+
+        if self.unknown_columns == "ignore" and self.missing_columns == "fill":
+            return declared
+        part = Part(files=files, columns=self._inferred(files))
+        if part.columns.fields:
+            judge_fields(part, declared, self.drift(), self.text_files(files.stores), warn)
+        return extended(declared, [part]) if self.unknown_columns == "keep" else declared
+
+    def _inferred(self, files: FileRows) -> StructType:
+        from pyspark.sql.types import StructType
+
+        told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "samplingRatio": "1.0"}
+        if "encoding" in files.options and not self.multiline:
+            told["lineSep"] = "\n"  # without which Spark reads no lines of such an encoding
+        found = files.own_columns(**told)
+        return StructType([field for field in found.fields if field.name != _CORRUPT])
+
+    def text_columns(self, left: StructType, declared: StructType) -> StructType:
+        from deltaworks.engines.spark.file_parts import merged_fields, retyped
+
+        if self.unknown_columns != "keep":
+            return declared
+        return merged_fields(declared, retyped(left, declared)) or declared
+
+    def why(self, frame: DataFrame, columns: StructType) -> Column:
+        from deltaworks.engines.spark.json_rows import misfit
+
+        return misfit(CORRUPT, columns)

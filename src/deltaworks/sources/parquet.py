@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import IO, ClassVar
 
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.column_source import ColumnSource
-from deltaworks.engines.footers import rows_in_footers
+from deltaworks.engines.drift import Drift
+from deltaworks.engines.footers import Footer, parquet_footer
 from deltaworks.model.batch import Bounds
 
 
@@ -15,17 +17,18 @@ class ParquetSource(ColumnSource):
     """Parquet files at a path, folder or glob."""
 
     example: ClassVar[Example] = {"path": "orders"}
+    file_kind: ClassVar[str] = "a Parquet"
 
     merge_schema: bool = False
-    """Take the columns of all files, not of one."""
+    """Read NULL where a file lacks a column that others have, like `missing_columns: fill`."""
 
-    def reader_options(self) -> dict[str, str]:
-        return {"mergeSchema": str(self.merge_schema).lower()}
+    @staticmethod
+    def look(file: str | IO[bytes]) -> Footer:
+        return parquet_footer(file)
 
     def rows(self, site: Site, bounds: Bounds) -> int | None:
-        import pyarrow.parquet as pq
+        return self.rows_in_footers(site, bounds)
 
-        def count(path: str | IO[bytes]) -> int:
-            return int(pq.read_metadata(path).num_rows)
-
-        return rows_in_footers(bounds, count, kind="a Parquet", stores=site.stores)
+    def drift(self) -> Drift:
+        told = super().drift()
+        return replace(told, missing="fill") if self.merge_schema else told

@@ -29,9 +29,14 @@ class AsyncEpochSink:
         return self._sink.last_committed_epoch
 
     async def write(self, batch: Any) -> None:
-        """Take rows for the next epoch; others go on while the buffer is full."""
-        if not self._sink.offer(batch):
-            await asyncio.to_thread(self._sink.write, batch)
+        """Take rows for the next epoch; others go on while the buffer is full.
+
+        Cancelled, it has taken none of them: rows go into the buffer at once and as a whole, and
+        only on the loop. The table may have got columns that are new in them.
+        """
+        rows = await asyncio.to_thread(self._sink.fitted, batch)
+        while not self._sink.take(rows):
+            await asyncio.to_thread(self._sink.wait_for_room, rows)
 
     async def commit_epoch(self, epoch: int) -> EpochCommit:
         """Make everything written since the last epoch visible, in one commit."""

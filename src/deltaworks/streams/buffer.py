@@ -113,12 +113,20 @@ class EpochBuffer(Generic[Stored]):
         """Take rows; wait while there is no room for them."""
         size = rows.nbytes
         with self._changed:
-            self._refuse()
-            while not self._has_room(size):
-                self._cut()
-                self._changed.wait()
-                self._refuse()
+            self._wait_for_room(size)
             self._add(rows, size)
+
+    def wait_for_room(self, size: int) -> None:
+        """Wait while there is no room for so many bytes; who puts them next may have to wait."""
+        with self._changed:
+            self._wait_for_room(size)
+
+    def _wait_for_room(self, size: int) -> None:
+        self._refuse()
+        while not self._has_room(size):
+            self._cut()
+            self._changed.wait()
+            self._refuse()
 
     def seal(self) -> Sealed[Stored]:
         """End the epoch: what is put from now on belongs to the next."""

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import psutil
 
+from deltaworks.engines.deltars.alike import no_folder
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder, partition_text
 from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.one_per_key import key_columns
+from deltaworks.engines.deltars.schemas import as_promised
 from deltaworks.errors import InputError
 from deltaworks.model.commit import Txn
 from deltaworks.streams.rows import Fitting
@@ -83,7 +86,7 @@ class AppendLanding:
 
     def accept(self, rows: pa.Table) -> pa.Table:
         fitted = self._fitting.fit(rows)
-        refuse_empty_text(fitted, self._partition_columns)
+        refuse_no_folder(fitted, self._partition_columns)
         return fitted
 
     def store(self, number: int, tables: Sequence[pa.Table]) -> Sequence[DataFile]:
@@ -177,7 +180,7 @@ class ReplaceLanding:
 
     def accept(self, rows: pa.Table) -> pa.Table:
         fitted = self._fitting.fit(rows)
-        refuse_empty_text(fitted, self._partition_columns)
+        refuse_no_folder(fitted, self._partition_columns)
         return fitted
 
     def land(
@@ -191,19 +194,16 @@ class ReplaceLanding:
         if rows is None:
             return Landed(version=table.append((), txns, note))
         where = partitions_condition(rows, self._partition_columns)
+        rows = as_promised(rows, self._fitting.schema)
         return Landed(version=table.replace(rows, where, txns, note))
 
 
-def refuse_empty_text(rows: pa.Table, columns: Sequence[str]) -> None:
-    """An empty text cannot name a partition: Delta would read it back as NULL."""
-    import pyarrow.compute as pc
-    import pyarrow.types as kinds
-
+def refuse_no_folder(rows: pa.Table, columns: Sequence[str]) -> None:
+    """Refuse values that cannot name a partition: Spark would read them back as NULL."""
     for name in columns:
-        column = rows.column(name)
-        if kinds.is_string(column.type) and pc.any(pc.equal(column, "")).as_py():
+        if text := no_folder(rows.column(name)):
             raise InputError(
-                f'partition column "{name}" has an empty text, which Delta would keep as NULL',
+                f'partition column "{name}" has {text}, which Delta would keep as NULL',
                 hint="use NULL, or another word",
             )
 
@@ -234,9 +234,9 @@ def partitions_condition(rows: pa.Table, columns: Sequence[str]) -> str:
 
 
 def _distinct(rows: pa.Table, columns: Sequence[str]) -> list[dict[str, Any]]:
-    values: list[dict[str, Any]] = (
-        rows.select(list(columns)).group_by(list(columns)).aggregate([]).to_pylist()
-    )
+    keyed = key_columns(rows, columns)
+    found = keyed.group_by(keyed.column_names).aggregate([]).rename_columns(list(columns))
+    values: list[dict[str, Any]] = found.to_pylist()
     return values
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.engines.deltars.merge_plan import MergePlan
+from deltaworks.engines.deltars.schemas import as_promised
 from deltaworks.engines.deltars.writable import SPARK_CAN
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.commit import Txn
 from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest, refuse_null_keys
-from deltaworks.streams.landing import Landed, Spool, quoted
+from deltaworks.streams.landing import Landed, Spool, quoted, refuse_no_folder
 from deltaworks.streams.rows import Fitting
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ class MergeLanding:
         fitting: Fitting,
         keys: Sequence[str],
         *,
+        partition_columns: Sequence[str] = (),
         sequence_by: str = "",
         op_column: str = "",
         changelog: bool = False,
     ) -> None:
         self._spool = spool
+        self._partition_columns = tuple(partition_columns)
         self._fitting = fitting
         self._keys = tuple(keys)
         self._sequence_by = sequence_by
@@ -50,6 +53,7 @@ class MergeLanding:
             rows = rows.drop_columns(list(extra))
         fitted = self._fitting.fit(rows)
         refuse_null_keys(fitted, self._keys)
+        refuse_no_folder(fitted, self._partition_columns)
         for name, column in extra.items():
             fitted = fitted.append_column(name, column)
         return fitted
@@ -66,7 +70,7 @@ class MergeLanding:
             return Landed(version=table.append((), txns, note))
         refuse_rewriting(table)  # others may have added files since it was opened
         sequence = SEQUENCE if _has(rows, SEQUENCE) else self._sequence_by
-        rows = newest(rows, self._keys, sequence=sequence)
+        rows = newest(as_promised(rows, self._fitting.schema), self._keys, sequence=sequence)
         version, counts = table.merge(rows, self._plan(rows), txns, note)
         return Landed(version=version, updated=counts["updated"], deleted=counts["deleted"])
 
@@ -75,12 +79,28 @@ class MergeLanding:
         later = self._later()
         stays = f"source.{quoted(GONE)} = false" if self._changelog else ""
         return MergePlan(
-            on=" AND ".join(f"target.{quoted(k)} = source.{quoted(k)}" for k in self._keys),
+            on=" AND ".join(self._match(key) for key in self._keys),
             columns=columns,
             update=_all(stays, later),
             insert=_all(stays),
             delete=_all(f"source.{quoted(GONE)} = true", later) or "" if self._changelog else "",
         )
+
+    def _match(self, key: str) -> str:
+        """Equal keys, as Spark's MERGE has it: any NaN is any other, and so are the zeros.
+
+        Statistics of decimals are rounded by many writers. delta-rs skips no file by a CASE.
+        """
+        import pyarrow.types as kinds
+
+        kind = self._fitting.schema.field(key).type
+        sides = [f"{side}.{quoted(key)}" for side in ("target", "source")]
+        if kinds.is_floating(kind):
+            nan = "CAST('NaN' AS DOUBLE)"
+            sides = [f"CASE WHEN isnan({one}) THEN {nan} ELSE {one} + 0.0 END" for one in sides]
+        elif kinds.is_decimal(kind):
+            sides = [f"CASE WHEN {one} IS NULL THEN NULL ELSE {one} END" for one in sides]
+        return " = ".join(sides)
 
     def _later(self) -> str:
         """Whether a row comes after the one it meets, where the table keeps that."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
@@ -12,16 +14,26 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from deltaworks.engines.commit_protocol import require_stream
 from deltaworks.engines.deltars.data_files import DataFolder
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
-from deltaworks.engines.deltars.writable import refuse_unwritable
+from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.log import check_log, refuse_disputed
+from deltaworks.engines.deltars.schemas import delta_schema, refuse_nameless_types
+from deltaworks.engines.deltars.table_place import TablePlace, refuse_misread
+from deltaworks.engines.deltars.writable import PARTITION_TYPES, SPARK_CAN, refuse_unwritable
 from deltaworks.engines.lock import joining_lock, locked, table_lock, writer_lock
-from deltaworks.errors import CommitConflict, ConfigError, TableNotFound
+from deltaworks.errors import (
+    CommitConflict,
+    ConfigError,
+    SchemaMismatch,
+    TableNotFound,
+    UnsupportedOperation,
+)
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef, absolute, is_url
-from deltaworks.streams.identity import Writer, position_of, refuse_writer_id, transactions
+from deltaworks.streams.identity import Writer, fence, position_of, refuse_writer_id, writer_of
 from deltaworks.streams.landing import AppendLanding, Landing, ReplaceLanding, Spool
 from deltaworks.streams.merging import MergeLanding, refuse_rewriting
+from deltaworks.streams.os_errors import plainly
 from deltaworks.streams.rows import Fitting
 from deltaworks.streams.sink import EpochSink
 from deltaworks.streams.upkeep import Upkeep, UpkeepPlan
@@ -90,27 +102,23 @@ def open_stream(
     options: StreamOptions,
     *,
     new_table: NewTable | None = None,
-    ledger: str = "",
     tell: Callable[[Event], None] = lambda _: None,
 ) -> EpochSink[Any]:
     """A sink for one table; closing it lets the writer's name go."""
     refuse_writer_id(options.writer_id)
     _refuse_options(options)
+    refuse_misread(ref.location)
     place = TablePlace(ref.location, dict(options.storage_options))
     locks = _Locks(ref.location, options)
-    with ExitStack() as stack:
+    with plainly(ref.location), ExitStack() as stack:
         stack.enter_context(locks.own())
         handle = _opened(place, ref, new_table or NewTable(), locks)
         require_stream(ref.location, handle, options.storage_options)
         only_adds = options.writer_id if options.mode == "append" else ""
         table = EpochTable(place, handle, only_adds=only_adds)
+        refuse_disputed(ref.location, check_log(ref.location))
         refuse_unwritable(table.table, label=ref.label, only_adds=options.mode == "append")
-        writer = Writer(
-            ledger=ledger,
-            stream=ref.label,
-            table_id=table.table_id,
-            writer_id=options.writer_id,
-        )
+        writer = writer_of(table, options.writer_id, stream=ref.label)
         _clean(table, writer, table.folder())
         fitting = _fitting(table, options, ref.label)
         sink: EpochSink[Any] = EpochSink(
@@ -135,12 +143,13 @@ class _Locks:
 
     def __init__(self, location: str, options: StreamOptions) -> None:
         self._location = location
+        self._folder = location if is_url(location) else os.path.realpath(location)
         self._writer_id = options.writer_id
         self._wait_seconds = options.lock_wait_seconds
 
     def own(self) -> AbstractContextManager[object]:
         """Nobody else writes under this name meanwhile."""
-        return self._held(writer_lock(self._location, self._writer_id), wait_seconds=0)
+        return self._held(writer_lock(self._folder, self._writer_id), wait_seconds=0)
 
     def shared(self) -> AbstractContextManager[object]:
         """Nobody writes the table with Spark meanwhile; others like us may."""
@@ -149,7 +158,7 @@ class _Locks:
 
     def joining(self) -> AbstractContextManager[object]:
         """Nobody else joins files of the table meanwhile; whoever would have to wait does not."""
-        return self._held(joining_lock(self._location), wait_seconds=0)
+        return self._held(joining_lock(self._folder), wait_seconds=0)
 
     def alone(self) -> AbstractContextManager[object]:
         """Nobody else makes the table meanwhile."""
@@ -190,6 +199,7 @@ def _opened(place: TablePlace, ref: TableRef, new: NewTable, locks: _Locks) -> A
                 f'"{ref.label}" is not a Delta table',
                 hint="give a schema, and it is made; looked in " + ref.location,
             ) from None
+    _refuse_shape(new.schema, new.partition_by)
     with locks.alone():
         with suppress(TableNotFound):  # somebody else may have made it meanwhile
             return place.open()
@@ -199,6 +209,23 @@ def _opened(place: TablePlace, ref: TableRef, new: NewTable, locks: _Locks) -> A
             )
         except CommitConflict:  # nobody is alone on an object store
             return place.open()
+
+
+def _refuse_shape(schema: pa.Schema, partition_by: Sequence[str]) -> None:
+    """Refuse a table that could be made, and not be written by a stream afterwards."""
+    fields = json.loads(delta_schema(schema).document)["fields"]
+    kinds = {field["name"]: field["type"] for field in fields}
+    refuse_nameless_types(schema)
+    if not kinds:
+        raise SchemaMismatch("a table needs columns", hint="give a schema that has some")
+    for name in partition_by:
+        if name not in kinds:
+            hint = did_you_mean(name, list(kinds)) or f"there are {', '.join(kinds)}"
+            raise ConfigError(f'the schema has no column "{name}" to partition by', hint=hint)
+        if kinds[name] not in PARTITION_TYPES:
+            raise UnsupportedOperation(
+                f'a stream cannot partition by "{name}", which is {kinds[name]}', hint=SPARK_CAN
+            )
 
 
 def _prefix(writer: Writer) -> str:
@@ -213,17 +240,19 @@ def _clean(table: EpochTable, writer: Writer, folder: DataFolder) -> None:
         return
     left = sorted(unused - folder.committed_names())
     if left and is_url(table.location):  # no lock there: a session that lives on must not use them
-        at = position_of(writer, table)
-        fence = transactions(writer, at, at.epoch or 0, seen=table.version)[1:]
         note = {"stream": writer.stream, "writer": writer.writer_id, "fence": secrets.token_hex(4)}
-        table.append((), fence, note)
+        stop = fence(writer, position_of(writer, table), seen=table.version)
+        table.append((), stop, note)
         left = sorted(set(left) - folder.committed_names())
     folder.delete(left)
 
 
 def _fitting(table: EpochTable, options: StreamOptions, label: str) -> Fitting:
     deletes = options.mode == "changelog"  # of which only the keys need to be there
-    fitting = Fitting(table.arrow_schema(), table.schema(), label=label, allow_null=deletes)
+    folders = () if options.mode == "append" else table.partition_columns
+    fitting = Fitting(
+        table.arrow_schema(), table.schema(), label=label, allow_null=deletes, folders=folders
+    )
     _refuse_columns(fitting, options, label)
     return fitting
 
@@ -242,6 +271,7 @@ def _landing(
         spool,
         fitting,
         options.keys,
+        partition_columns=table.partition_columns,
         sequence_by=options.sequence_by,
         op_column=options.op_column,
         changelog=options.mode == "changelog",
@@ -258,6 +288,12 @@ def _refuse_columns(fitting: Fitting, options: StreamOptions, label: str) -> Non
         if name not in names:
             hint = did_you_mean(name, names) or f"it has {', '.join(names)}"
             raise ConfigError(f'"{label}" has no column "{name}"', hint=hint)
+        kind = fitting.schema.field(name).type
+        if kind.num_fields:
+            raise ConfigError(
+                f'"{name}" of "{label}" is {kind}, which cannot be compared',
+                hint="name columns of plain values",
+            )
 
 
 def _upkeep(

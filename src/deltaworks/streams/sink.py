@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -20,9 +20,11 @@ from deltaworks.engines.deltars.epochs import EpochTable
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,
+    DeltaworksError,
     EngineError,
     GuardError,
     StorageError,
+    TableNotFound,
 )
 from deltaworks.model.epochs import EpochCommit, Limits
 from deltaworks.model.events import EpochCommitted, Event, RowsFlushed, Warned
@@ -30,6 +32,7 @@ from deltaworks.model.schema import Schema
 from deltaworks.streams.buffer import EpochBuffer, Sealed
 from deltaworks.streams.identity import Position, Writer, transactions
 from deltaworks.streams.landing import Landed, Landing
+from deltaworks.streams.os_errors import plainly
 from deltaworks.streams.rows import arrow_table
 from deltaworks.streams.upkeep import Upkeep
 
@@ -40,6 +43,8 @@ Stored = TypeVar("Stored")
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 2.0
 _CHANGED = "the table's columns or properties changed while the stream was open"
+_ANEW = "the table was dropped and made anew while the stream was open"
+_DROPPED = "the table was dropped while the stream was open"
 
 
 class EpochSink(Generic[Stored]):
@@ -77,6 +82,16 @@ class EpochSink(Generic[Stored]):
         self._fenced = ""
         self._stale = False
         self._closed = False
+        self._plan: int | None = None
+
+    @property
+    def last_plan(self) -> int | None:
+        """The mark of the plan by which the last epoch was made; None where it had none."""
+        return self._position.plan
+
+    def planned(self, mark: int) -> None:
+        """Have the next epoch say which plan it was made by: a number may be planned twice."""
+        self._plan = mark
 
     @property
     def last_committed_epoch(self) -> int | None:
@@ -104,14 +119,28 @@ class EpochSink(Generic[Stored]):
 
     def write(self, batch: Any) -> None:
         """Take rows for the next epoch; waits only while the buffer is full."""
-        rows = self._landing.accept(arrow_table(batch))
+        rows = self.fitted(batch)
         if rows.num_rows:
             self._buffer.put(rows)
 
     def offer(self, batch: Any) -> bool:
-        """The same without ever waiting: False when the buffer is full."""
-        rows = self._landing.accept(arrow_table(batch))
-        return not rows.num_rows or self._buffer.offer(rows)
+        """The same without waiting for room: False when the buffer is full."""
+        return self.take(self.fitted(batch))
+
+    def fitted(self, batch: Any) -> pa.Table:
+        """Rows as they will be stored, or an error that names what does not fit.
+
+        Nothing is taken yet. A table that grows gets the columns that are new, in a commit.
+        """
+        return self._landing.accept(arrow_table(batch))
+
+    def take(self, fitted: pa.Table) -> bool:
+        """Take such rows, all or none, at once: False when the buffer is full."""
+        return not fitted.num_rows or self._buffer.offer(fitted)
+
+    def wait_for_room(self, fitted: pa.Table) -> None:
+        """Wait until there may be room for such rows; take none of them."""
+        self._buffer.wait_for_room(fitted.nbytes)
 
     def commit_epoch(self, epoch: int) -> EpochCommit:
         """Make everything written since the last epoch visible, under this number, in one commit.
@@ -135,10 +164,9 @@ class EpochSink(Generic[Stored]):
 
     def grow(self, columns: pa.Schema) -> tuple[pa.Schema, Schema]:
         """Give the table more columns, in a commit of its own; answers what it has then."""
-        with self._committing, self._lock():
+        with self._committing, plainly(self._table.location), self._lock():
             self._freshen()
-            if self._table.shape() != self._shape:
-                raise self._fence(_CHANGED)
+            self._refuse_another()
             self._table.add_columns(columns)
             self._shape = self._table.shape()
             return self._table.arrow_schema(), self._table.schema()
@@ -152,11 +180,28 @@ class EpochSink(Generic[Stored]):
             self._upkeep.close()
             left = self._buffer.close()
             self._landing.discard(self._buffer.dropped(left))
+            given_up = self._given_up()
             self._landing.close()
             self._on_close()
-        if left.rows:
-            self._warn(f"{left.rows:,} rows were never committed and are given up")
-        return left.rows
+        lost = left.rows + sum(given_up.values())
+        if lost:
+            epochs = "".join(f", those of epoch {epoch} among them" for epoch in given_up)
+            self._warn(f"{lost:,} rows were never committed and are given up{epochs}")
+        return lost
+
+    def _given_up(self) -> dict[int, int]:
+        """The rows of an epoch whose commit failed, unless the log shows that it landed after all.
+
+        Their files stay: should the commit still land, they are the table's, and if it does not the
+        next session of this writer removes them.
+        """
+        if self._unsettled is None:
+            return {}
+        epoch, sealed = self._unsettled
+        with suppress(DeltaworksError), plainly(self._table.location):
+            if not self._fenced and self._look(epoch) is not None:
+                return {}
+        return {epoch: sealed.rows} if sealed.rows else {}
 
     def __enter__(self) -> Self:
         return self
@@ -172,7 +217,8 @@ class EpochSink(Generic[Stored]):
     def _store(self, number: int, tables: Sequence[pa.Table]) -> Sequence[Stored]:
         """Put rows away, and say so."""
         started = time.monotonic()
-        stored = self._landing.store(number, tables)
+        with plainly(self._table.location):
+            stored = self._landing.store(number, tables)
         self._tell(
             RowsFlushed(
                 run_id=self._session,
@@ -235,7 +281,7 @@ class EpochSink(Generic[Stored]):
         pause = _FIRST_PAUSE_S
         while True:
             try:
-                with self._lock():
+                with plainly(self._table.location), self._lock():
                     return self._attempt(epoch, sealed.rows, stored)
             except EngineError as problem:
                 passes = isinstance(problem, CommitConflict | StorageError)
@@ -250,7 +296,7 @@ class EpochSink(Generic[Stored]):
         if found is not None:
             return found
         seen = self._table.version
-        txns = transactions(self.writer, self._position, epoch, seen=seen)
+        txns = transactions(self.writer, self._position, epoch, seen=seen, plan=self._plan)
         landed = self._landing.land(self._table, stored, txns, self._note(epoch, rows))
         follows = landed.version == seen + 1
         self._moved(epoch, mark=seen, seen=landed.version if follows else seen)
@@ -259,11 +305,10 @@ class EpochSink(Generic[Stored]):
     def _look(self, epoch: int) -> Landed | None:
         """Whether this very epoch of ours is in the table; somebody else's stops the stream."""
         self._freshen()
+        self._refuse_another()
         at = self._position
         if self._table.restores(at.seen):
             raise self._fence("the table was set back while the stream was open")
-        if self._table.shape() != self._shape:
-            raise self._fence(_CHANGED)
         now = self._table.transaction(self.writer.epochs(at.generation))
         mark = self._table.transaction(self.writer.seen)
         if (now, mark) == (at.recorded, at.mark):
@@ -279,7 +324,8 @@ class EpochSink(Generic[Stored]):
         """After a failure: landed after all, not landed, or not to be told."""
         self._stale = True
         try:
-            found = self._look(epoch)
+            with plainly(self._table.location):
+                found = self._look(epoch)
         except EngineError:
             raise CommitUnknown(
                 f"it is not known whether epoch {epoch} landed: {problem.message}",
@@ -293,13 +339,26 @@ class EpochSink(Generic[Stored]):
         fresh = self._upkeep.fresh_table()
         if fresh is not None:
             self._table = fresh
-        if self._stale:
-            self._table = self._table.reopened()
-            self._stale = False
-        self._table.refresh()
+        try:
+            if self._stale:
+                self._table = self._table.reopened()
+                self._stale = False
+            self._table.refresh()
+        except TableNotFound as problem:
+            raise self._fence(_DROPPED) from problem
+
+    def _refuse_another(self) -> None:
+        """Stop when the table is not the one that was opened, or not as it was then."""
+        if self._table.table_id != self.writer.table_id:
+            raise self._fence(_ANEW)
+        if self._table.shape() != self._shape:
+            raise self._fence(_CHANGED)
 
     def _moved(self, epoch: int, *, mark: int | None, seen: int) -> None:
-        self._position = replace(self._position, epoch=epoch, recorded=epoch, mark=mark, seen=seen)
+        self._position = replace(
+            self._position, epoch=epoch, recorded=epoch, mark=mark, seen=seen, plan=self._plan
+        )
+        self._plan = None
 
     def _fence(self, why: str) -> GuardError:
         self._fenced = why

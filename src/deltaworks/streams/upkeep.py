@@ -7,14 +7,16 @@ again later; it takes nothing back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 
 from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.unjoining import JOINING, JoinWatch
 from deltaworks.errors import CommitConflict, DeltaworksError, GuardError
 from deltaworks.model.table_ref import is_url
+from deltaworks.streams.os_errors import plainly
 
 _MOST_FILES = 64
 
@@ -57,6 +59,9 @@ class Upkeep:
         self._running: Future[None] | None = None
         self._fresh: EpochTable | None = None
         self._last = table.version
+        self._watch = JoinWatch(table.folder())
+        if plan.checkpoint_every and self._watches(table):
+            self._running = self._pool.submit(self._set_right, table.version)
 
     def committed(self, version: int) -> None:
         """Begin in the background if it is time; returns at once."""
@@ -79,16 +84,37 @@ class Upkeep:
         self._pool.shutdown(wait=True)
 
     def _look_after(self) -> None:
-        try:
+        with self._telling():
             table = self._own.beside()
+            self._unjoin(table)
             self._compact(table)
             table.checkpoint()
             fresh = self._own.renewed(table)
+            with self._guard:
+                self._fresh = fresh
+
+    def _set_right(self, version: int) -> None:
+        """Look once whether what an earlier session joined was overtaken since."""
+        with self._telling():
+            if self._watch.overtaken(version):
+                self._unjoin(self._own.beside())
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            with plainly(self._own.location):
+                yield
         except DeltaworksError as problem:
             self._warn(f"the table was not looked after this time: {problem.message}")
+
+    def _unjoin(self, table: EpochTable) -> None:
+        """Undo what was joined while somebody else replaced it; nobody waits for it."""
+        if not self._watches(table) or not self._watch.overtaken(table.version):
             return
-        with self._guard:
-            self._fresh = fresh
+        with suppress(GuardError, CommitConflict), self._joining(), self._lock():
+            table.refresh()
+            for what in table.unjoin(self._watch):
+                self._warn(what)
 
     def _compact(self, table: EpochTable) -> None:
         most = self._most_files(table)
@@ -96,8 +122,12 @@ class Upkeep:
             return
         with suppress(GuardError, CommitConflict), self._joining(), self._lock():
             table.refresh()  # of two who join the same files, both would succeed
-            note = {"upkeep": "compact", "from": table.version}
+            note = {**JOINING, "from": table.version}
             table.compact(note, small_bytes=self._plan.small_bytes)
+
+    def _watches(self, table: EpochTable) -> bool:
+        """Whether joined files are looked after: in a bucket, by the writer that joins them."""
+        return not is_url(table.location) or bool(self._plan.compact_files)
 
     def _most_files(self, table: EpochTable) -> int:
         if self._plan.compact_files is not None:

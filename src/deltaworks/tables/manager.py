@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.engine import CanInspect
 from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.errors import DamagedTable, EngineError, StorageError, TableNotFound
+from deltaworks.errors import (
+    DamagedTable,
+    EngineError,
+    StorageError,
+    TableNotFound,
+    UnsupportedTable,
+)
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.table_ref import TableRef
 
@@ -28,7 +34,7 @@ class TableManager:
     ) -> None:
         self.ref = ref
         self._spark = spark
-        self._log = DeltaRsEngine(stores)
+        self._log = DeltaRsEngine(stores, only_sure=True)
 
     def show(self) -> TableInfo:
         """The table as it is now."""
@@ -51,7 +57,7 @@ class TableManager:
         """Ask delta-rs; only a table it does not understand is worth starting Spark for."""
         try:
             return question(self._log)
-        except (DamagedTable, StorageError, TableNotFound):
+        except (DamagedTable, StorageError, TableNotFound, UnsupportedTable):
             raise
         except EngineError:
             return question(self._spark())

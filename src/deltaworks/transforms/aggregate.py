@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from deltaworks.contracts.aggregation import Aggregation, aggregation_problems
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, Names, Some
-from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.transform import LeavesOut, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,6 +29,9 @@ class AggregateTransform(Transform):
 
     def problems(self) -> tuple[str, ...]:
         return aggregation_problems(self.aggregations)
+
+    def leaves_out(self) -> LeavesOut:
+        return "nothing"
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
-from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.transform import LeavesOut, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,6 +29,9 @@ class ExplodeTransform(Transform):
 
     def row_wise(self) -> bool:
         return True
+
+    def leaves_out(self) -> LeavesOut:
+        return "nothing" if self.outer else "watched"
 
     def left_out(self, frame: DataFrame) -> Column | None:
         from deltaworks.engines.spark.items import has_no_items, items_of

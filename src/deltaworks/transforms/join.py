@@ -11,7 +11,7 @@ from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, SomeNames
-from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.transform import LeavesOut, Transform
 from deltaworks.errors import SpecError
 
 if TYPE_CHECKING:
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 
 _KEY = "__deltaworks_key"
+_LEAVES_OUT: dict[str, LeavesOut] = {
+    "inner": "watched",
+    "left": "nothing",
+    "full": "nothing",
+    "semi": "difference",
+    "anti": "difference",
+    "right": "unknown",
+}
+"""Of the rows that are joined; those of the other side are looked up."""
 
 
 class JoinTransform(Transform):
@@ -36,6 +45,9 @@ class JoinTransform(Transform):
     def row_wise(self) -> bool:
         return self.how not in ("right", "full")
 
+    def leaves_out(self) -> LeavesOut:
+        return _LEAVES_OUT[self.how]
+
     def other_inputs(self) -> tuple[str, ...]:
         return (self.with_,)
 
@@ -43,6 +55,7 @@ class JoinTransform(Transform):
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
         from deltaworks.engines.spark.columns import require_columns
+        from deltaworks.engines.spark.matches import inner_join
 
         other = others[self.with_]
         only_looks = self.how in ("semi", "anti")
@@ -52,6 +65,8 @@ class JoinTransform(Transform):
         if only_looks:
             return self._matched(frame, other)
         self._refuse_twins(frame, other)
+        if self.how == "inner" and ctx.watch_left_out is not None:
+            return inner_join(frame, other, self.on, ctx.watch_left_out)
         return frame.join(other, on=list(self.on), how=self.how)
 
     def _matched(self, frame: DataFrame, other: DataFrame) -> DataFrame:

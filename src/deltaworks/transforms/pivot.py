@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from deltaworks.contracts.aggregation import Aggregation, aggregation_problems
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, Names, Some
-from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.transform import LeavesOut, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,6 +38,9 @@ class PivotTransform(Transform):
 
     def columns_known(self) -> bool:
         return bool(self.values)
+
+    def leaves_out(self) -> LeavesOut:
+        return "watched" if self.values else "nothing"
 
     def left_out(self, frame: DataFrame) -> Column | None:
         from deltaworks.engines.spark.columns import column

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, SomeNames
-from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.transform import LeavesOut, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,6 +19,7 @@ class UnionTransform(Transform):
     """All rows of this input and of other steps or sources; columns are matched by name."""
 
     example: ClassVar[Example] = {"with": ["orders"]}
+    adds_inputs: ClassVar[bool] = True
 
     with_: SomeNames = Field(alias="with")
     """The steps or sources whose rows are added."""
@@ -30,6 +31,9 @@ class UnionTransform(Transform):
 
     def row_wise(self) -> bool:
         return False
+
+    def leaves_out(self) -> LeavesOut:
+        return "nothing"
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from deltaworks.config.secret_words import is_secret_word
+from deltaworks.config.secret_shapes import secrets_in
+from deltaworks.config.secret_words import may_be_secret_word
 from deltaworks.errors import ConfigError
 from deltaworks.redact import know_secret
 from deltaworks.suggest import did_you_mean
@@ -93,7 +94,9 @@ class Credential(BaseModel):
         """The same, its secrets kept out of every text from now on."""
         fields = [name for name in type(self).model_fields if self.secret(name)]
         know_secret(*(self.secret(name) for name in fields))
-        know_secret(*(value for name, value in self.options.items() if is_secret_word(name)))
+        know_secret(*(value for name, value in self.options.items() if may_be_secret_word(name)))
+        for value in (self.endpoint, self.host, *self.options.values()):
+            know_secret(*secrets_in(value))
         return self
 
 

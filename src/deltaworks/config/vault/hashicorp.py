@@ -10,8 +10,8 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote
+from typing import IO, Any
+from urllib.parse import quote, urlsplit
 
 from deltaworks.config.vault.credential import Credential, parse_credential
 from deltaworks.config.vault.settings import VaultSettings
@@ -20,6 +20,46 @@ from deltaworks.redact import know_secret
 
 _SECONDS = 10
 _MISSING, _FORBIDDEN = 404, 403
+
+
+class _OwnOriginOnly(urllib.request.HTTPRedirectHandler):
+    """Follows a redirect of a question to the same server only: the token goes along."""
+
+    def redirect_request(  # noqa: PLR0917 - the library's own
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """The request to make next, if it goes to the server that was asked."""
+        if _origin(newurl) != _origin(req.full_url):
+            fp.close()
+            raise ConfigError(
+                f"HashiCorp Vault at {_shown(req.full_url)} sends us on to {_shown(newurl)}; the "
+                "token was not sent there",
+                hint=f"if {_shown(newurl)} is yours, set `address` or VAULT_ADDR to it",
+            )
+        if req.get_method() != "GET":
+            fp.close()
+            raise ConfigError(
+                f"HashiCorp Vault answers {code}, a redirect, and nothing was changed",
+                hint="set `address` or VAULT_ADDR to the server itself",
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname or "", parts.port or usual
+
+
+def _shown(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class HashicorpVault:
@@ -73,7 +113,8 @@ class HashicorpVault:
             headers=self._headers(),
         )
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310
+            opener = urllib.request.build_opener(_OwnOriginOnly)
+            with opener.open(request, timeout=_SECONDS) as reply:
                 text = reply.read()
             return dict(json.loads(text)) if text else {}
         except urllib.error.HTTPError as refusal:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.arrow_files.reading import is_empty, reading, source
+from deltaworks.engines.drift import Drift, FileDrift, refuse_twins
 from deltaworks.engines.locations import open_bytes
 from deltaworks.errors import InputError
 
@@ -61,15 +62,29 @@ class CsvFiles:
             found: list[str] = self._open(path, {}).schema.names
         if self.schema is None:
             return found
-        if not self.header and len(found) == len(self.schema):
-            return list(self.schema.names)
-        if [name.lower() for name in found] != [name.lower() for name in self.schema.names]:
-            raise InputError(
-                f'file "{path}" has the columns {", ".join(found)}',
-                hint=f"the schema says {', '.join(self.schema.names)}",
-                context={"path": path},
-            )
+        if not self.header:
+            return self._by_position(path, found)
+        refuse_twins(found, f'file "{path}"', hint="give each column a name of its own")
+        wanted = {name.lower() for name in self.schema.names}
+        there = {name.lower() for name in found}
+        drift = FileDrift(
+            path=path,
+            unknown=tuple(name for name in found if name.lower() not in wanted),
+            missing=tuple(name for name in self.schema.names if name.lower() not in there),
+            line=1,
+        )
+        Drift().judge([drift], lambda _: None)
         return found
+
+    def _by_position(self, path: str, found: list[str]) -> list[str]:
+        assert self.schema is not None
+        if len(found) == len(self.schema):
+            return list(self.schema.names)
+        raise InputError(
+            f'file "{path}" has {len(found)} columns',
+            hint=f"the schema says {', '.join(self.schema.names)}",
+            context={"path": path},
+        )
 
     def _open(self, path: str, types: dict[str, Any]) -> Any:
         from pyarrow import csv

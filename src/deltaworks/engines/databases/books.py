@@ -36,9 +36,11 @@ class Books:
         if self.server.resolved(talk, self.place) is None:
             return None
         found = talk.one(
-            f"SELECT batch FROM {self.server.sql_of(self.place)} WHERE id = %s AND identity = %s",
+            f"SELECT batch FROM {self.server.sql_of(self.place)} "
+            "WHERE id = %s AND identity IN (%s, %s)",
             self._id(writer),
             self.server.identity(talk, self.table),
+            self.table.label,  # what older versions noted for servers that tell no identity
         )
         return None if found is None else int(found)
 
@@ -52,13 +54,16 @@ class Books:
     def note(self, talk: Conversation, writer: str, batch: int) -> None:
         """Write a batch down; who else does so for the same writer waits for this transaction."""
         books, own = self.server.sql_of(self.place), self._id(writer)
+        identity, label = self.server.identity(talk, self.table), self.table.label
+        renamed = f"UPDATE {books} SET identity = %s WHERE target = %s AND identity = %s"
+        talk.run(renamed, identity, label, label)
         talk.run(f"DELETE FROM {books} WHERE id = %s", own)
         talk.run(
             f"INSERT INTO {books} (id, target, identity, writer, batch, landed_at) "
             "VALUES (%s, %s, %s, %s, %s, CURRENT_TIMESTAMP)",
             own,
-            self.table.label,
-            self.server.identity(talk, self.table),
+            label,
+            identity,
             writer,
             batch,
         )

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 from deltaworks.engines.databases.address import Address
 from deltaworks.engines.databases.errors import database_error
-from deltaworks.engines.databases.server import Column, Conversation, Place, Server
+from deltaworks.engines.databases.server import (
+    AHEAD_DAYS,
+    Column,
+    Conversation,
+    Place,
+    Server,
+)
+from deltaworks.errors import DeltaworksError
 
 _KINDS = {
     "login": (1045, 1698, 1251, 3118),
@@ -62,6 +70,9 @@ _TYPES = {
     "timestamp": "datetime(6)",
     "timestamp_ntz": "datetime(6)",
 }
+_SIGN = re.compile(r"\[deltaworks ([0-9a-f]{32})\]")
+_SIGN_SECONDS = 5
+"""How long a table's comment may wait for those who read the table."""
 _JDBC_TLS = {
     "disable": "disable",
     "require": "trust",
@@ -179,11 +190,33 @@ class MySql(Server):
         )
         return Place(*found[0]) if found else None
 
+    def is_table(self, talk: Conversation, place: Place) -> bool:
+        sql = "SELECT table_type FROM information_schema.tables "
+        named = "WHERE table_schema = %s AND table_name = %s"
+        return bool(talk.one(sql + named, place.schema, place.table) == "BASE TABLE")
+
     def home(self, talk: Conversation) -> str:
         return str(talk.one("SELECT DATABASE()"))
 
     def identity(self, talk: Conversation, place: Place) -> str:
-        return place.label  # a number that an ALTER TABLE leaves alone is not to be had
+        """The sign in the table's comment: there is no number that an ALTER TABLE leaves alone."""
+        found = _SIGN.search(self._comment(talk, place))
+        return found[1] if found else place.label
+
+    def mark(self, talk: Conversation, place: Place) -> str:
+        comment = self._comment(talk, place)
+        if not _SIGN.search(comment):
+            signed = f"{comment} [deltaworks {uuid4().hex}]".strip()
+            talk.run(f"SET SESSION lock_wait_timeout = {_SIGN_SECONDS}")
+            with suppress(DeltaworksError):  # a view, or no right to: then its name must do
+                talk.run(f"ALTER TABLE {self.sql_of(place)} COMMENT = {self.literal(signed)}")
+            talk.run("SET SESSION lock_wait_timeout = DEFAULT")
+        return self.identity(talk, place)
+
+    def _comment(self, talk: Conversation, place: Place) -> str:
+        sql = "SELECT table_comment FROM information_schema.tables "
+        named = "WHERE table_schema = COALESCE(NULLIF(%s, ''), DATABASE()) AND table_name = %s"
+        return str(talk.one(sql + named, place.schema, place.table) or "")
 
     def near_names(self, talk: Conversation, place: Place) -> list[str]:
         found = talk.rows(
@@ -198,6 +231,27 @@ class MySql(Server):
 
     def earlier(self, literal: str, column: Column, seconds: int) -> str:
         return f"({literal} - INTERVAL {seconds} SECOND)"
+
+    def ahead(self, moment: str, column: Column) -> str:
+        if column.kind not in ("date", "datetime", "timestamp"):
+            return ""
+        return f"{moment} > UTC_TIMESTAMP() + INTERVAL {AHEAD_DAYS} DAY"
+
+    def digest(self, columns: Sequence[Column]) -> str:
+        parts = (f"IFNULL(MD5({self._exactly(column)}), '-')" for column in columns)
+        return f"MD5(CONCAT_WS('|', {', '.join(parts)}))"
+
+    def _exactly(self, column: Column) -> str:
+        """A value as bytes that no other value of its type has."""
+        name = self.quoted(column.name)
+        if column.kind in ("float", "double", "bit"):
+            return f"CAST({name} * 1 AS char)"
+        if column.kind == "geometry":
+            return f"ST_AsText({name})"
+        return name if column.kind == "text" else f"CAST({name} AS char)"
+
+    def digest_sum(self, digest: str) -> str:
+        return f"SUM(CAST(CONV(LEFT({digest}, 15), 16, 10) AS unsigned))"
 
     def partition_key(self, talk: Conversation, place: Place) -> str:
         found = talk.rows(

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from deltaworks.engines.databases.address import Address
 from deltaworks.engines.databases.errors import database_error
 from deltaworks.engines.databases.server import (
+    AHEAD_DAYS,
     BLOCK_BYTES,
     Column,
     Conversation,
@@ -18,6 +19,11 @@ from deltaworks.engines.databases.server import (
     Server,
 )
 
+_SETTINGS = (
+    "SET TIME ZONE 'UTC'; SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; "
+    "SET extra_float_digits = 3; SET bytea_output = 'hex'"
+)
+"""What every connection says, so that all write a value in the same way."""
 _BLOCK_RANGES = 140_000
 """The first version that reads a range of blocks without looking at the others."""
 _PLAIN = (
@@ -28,6 +34,7 @@ _PLAIN = (
 _PLAIN_ITEMS = frozenset(_PLAIN) - {"bytea", "character", "name"}
 _MOST_DIGITS = 38
 _RANGES = ("smallint", "integer", "bigint", "date", "timestamp with time zone")
+_MOMENTS = ("date", "timestamp with time zone", "timestamp without time zone")
 _NO_EQUALITY = ("json", "xml", "point", "box", "polygon", "path", "circle", "line", "lseg")
 _TYPES = {
     "tinyint": "smallint",
@@ -101,8 +108,7 @@ class Postgres(Server):
             raise database_error(kind, said, address, committing=committing) from error
 
     def prepare(self, talk: Conversation, *, read_only: bool) -> None:
-        talk.run("SET TIME ZONE 'UTC'")
-        talk.run("SET DateStyle = 'ISO, YMD'")
+        talk.run(_SETTINGS)
         talk.commit()
         if read_only:
             talk.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -122,7 +128,9 @@ class Postgres(Server):
 
     def first_statement(self, snapshot: str) -> str:
         begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        return f"{begin}; SET TRANSACTION SNAPSHOT {self.literal(snapshot)}" if snapshot else begin
+        if snapshot:
+            begin = f"{begin}; SET TRANSACTION SNAPSHOT {self.literal(snapshot)}"
+        return f"{begin}; {_SETTINGS}"
 
     def quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -151,6 +159,11 @@ class Postgres(Server):
         )
         return Place(*found[0]) if found else None
 
+    def is_table(self, talk: Conversation, place: Place) -> bool:
+        kinds = "relkind IN ('r', 'p', 'm')"
+        sql = f"SELECT {kinds} FROM pg_class WHERE oid = to_regclass(%s)"
+        return bool(talk.one(sql, self.sql_of(place)))
+
     def home(self, talk: Conversation) -> str:
         return str(talk.one("SELECT current_schema()"))
 
@@ -169,6 +182,24 @@ class Postgres(Server):
 
     def earlier(self, literal: str, column: Column, seconds: int) -> str:
         return f"({literal}::{column.kind} - interval '{seconds} seconds')"
+
+    def endless(self, column: Column) -> str:
+        if column.kind in ("real", "double precision", "numeric"):
+            return f"{self.quoted(column.name)}::text IN ('NaN', 'Infinity', '-Infinity')"
+        return f"NOT isfinite({self.quoted(column.name)})" if column.kind in _MOMENTS else ""
+
+    def ahead(self, moment: str, column: Column) -> str:
+        if column.kind not in _MOMENTS:
+            return ""
+        now = "now()" if column.kind.endswith("with time zone") else "now() AT TIME ZONE 'UTC'"
+        typed = moment if moment == self.quoted(column.name) else f"{moment}::{column.kind}"
+        return f"{typed} > {now} + interval '{AHEAD_DAYS} days'"
+
+    def digest(self, columns: Sequence[Column]) -> str:
+        return f"md5(ROW({', '.join(self.quoted(column.name) for column in columns)})::text)"
+
+    def digest_sum(self, digest: str) -> str:
+        return f"sum(('x' || left({digest}, 15))::bit(60)::bigint)"
 
     def partition_key(self, talk: Conversation, place: Place) -> str:
         found = talk.rows(

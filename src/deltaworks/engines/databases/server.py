@@ -15,6 +15,8 @@ from deltaworks.errors import MissingDependencyError
 STAGE = "_deltaworks_stage_"
 BATCHES = "_deltaworks_batches"
 BLOCK_BYTES = 8192
+AHEAD_DAYS = 2
+"""How far after now a moment counts as future: clocks of all time zones are within it."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,10 @@ class Server(ABC):
         """The table with the schema it is really in; None when there is none."""
 
     @abstractmethod
+    def is_table(self, talk: Conversation, place: Place) -> bool:
+        """Whether it holds its rows itself, so that the same ones are there when asked again."""
+
+    @abstractmethod
     def home(self, talk: Conversation) -> str:
         """The schema in which a table without one is made."""
 
@@ -195,6 +201,26 @@ class Server(ABC):
     @abstractmethod
     def earlier(self, literal: str, column: Column, seconds: int) -> str:
         """A moment some seconds before another."""
+
+    def endless(self, column: Column) -> str:
+        """The condition for values that come before or after all others; empty for none."""
+        return ""
+
+    @abstractmethod
+    def ahead(self, moment: str, column: Column) -> str:
+        """The condition for a moment that lies well after now; empty where it is no moment."""
+
+    @abstractmethod
+    def digest(self, columns: Sequence[Column]) -> str:
+        """A text of 32 signs that tells rows apart, whichever connection asks."""
+
+    @abstractmethod
+    def digest_sum(self, digest: str) -> str:
+        """The sum of many digests, in which their order does not count."""
+
+    def mark(self, talk: Conversation, place: Place) -> str:
+        """The identity of a table that batches land in; it gets one where it has none."""
+        return self.identity(talk, place)
 
     @abstractmethod
     def partition_key(self, talk: Conversation, place: Place) -> str:

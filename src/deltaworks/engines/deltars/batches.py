@@ -13,9 +13,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.engines.deltars.alike import (
+    INTEGERS,
+    column_problem,
+    property_problem,
+    value_problem,
+)
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.commit_options import ROWS_MARK, commit_properties
-from deltaworks.engines.deltars.conditions import COMPARABLE, INTEGERS, named
+from deltaworks.engines.deltars.conditions import named
 from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.events import refuse_unwritable_place
@@ -24,27 +30,15 @@ from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.rows import text
 from deltaworks.engines.deltars.statistics import writer_properties
 from deltaworks.engines.deltars.writable import obstacles
+from deltaworks.errors import CommitConflict
 from deltaworks.model.merge_facts import FilesUsed
-from deltaworks.model.schema import Schema
+from deltaworks.model.table_properties import CHECKPOINTS, whole_number
 from deltaworks.model.write import Stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SIMPLE = INTEGERS | {
-    "string",
-    "float",
-    "double",
-    "boolean",
-    "binary",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-}
 _RANGED = INTEGERS | {"string", "date"}
-_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
-_FEED = "delta.enableChangeDataFeed"
-_JOINS_FILES = "delta.autoOptimize.autoCompact"
 _MOST_MEMORY_BYTES = 2 * 1024**3
 GONE = "__deltaworks_goes"
 _DELTA_CHECKPOINTS = 10
@@ -91,27 +85,6 @@ class Change:
     """Whether the rows are known; they are not when only the log tells that it landed."""
 
 
-def type_problem(schema: Schema, *, new: bool = False) -> str:
-    """Why rows of these columns are better written by Spark; empty when either will do."""
-    for field in json.loads(schema.document)["fields"]:
-        kind = field["type"]
-        if not isinstance(kind, str) or not (kind in _SIMPLE or kind.startswith("decimal")):
-            return f'column "{field["name"]}" is of a type that Spark had better write'
-        if _LENGTH in field["metadata"] or (new and field["metadata"]):
-            return f'column "{field["name"]}" has a length or a note, which only Spark knows'
-    return ""
-
-
-def key_problem(schema: Schema, keys: Sequence[str]) -> str:
-    """Why keys of these types are better compared by Spark; empty when either will do."""
-    types = {f["name"].lower(): f["type"] for f in json.loads(schema.document)["fields"]}
-    for key in keys:
-        kind = types.get(key.lower())
-        if kind not in COMPARABLE and not str(kind).startswith("decimal"):
-            return f'key "{key}" is of a type that Spark had better compare'
-    return ""
-
-
 class BatchTable:
     """One table, as one batch finds it."""
 
@@ -129,16 +102,17 @@ class BatchTable:
         settings = self._table.table.metadata().configuration
         for what in obstacles(self._table.table):
             return f"the table has {what}"
-        for name in (_JOINS_FILES, *((_FEED, "delta.appendOnly") if merges else ())):
-            if settings.get(name) == "true":
-                return f"the table has {name}"
-        if any(name.startswith("parquet.") for name in settings):
-            return "the table says how its Parquet files are written"
+        if problem := property_problem(settings, merges=merges):
+            return problem
         schema = self._table.schema()
         strict = [f["name"] for f in json.loads(schema.document)["fields"] if not f["nullable"]]
         if strict:
             return f'column "{strict[0]}" must not be NULL'
-        return type_problem(schema) or (self._table.rewriting_problem() if merges else "")
+        return column_problem(schema) or (self._table.rewriting_problem() if merges else "")
+
+    def value_problem(self, rows: pa.Table) -> str:
+        """Why these rows are better written by Spark; empty when either will do."""
+        return value_problem(rows, self._table.partition_columns)
 
     def touched_bytes(self, rows: pa.Table, keys: Sequence[str]) -> int:
         """Bytes of the files that may hold a key of the batch."""
@@ -152,7 +126,7 @@ class BatchTable:
         size, apart = adds.column("size_bytes"), None
         for key in keys:
             low, high = f"min.{key}", f"max.{key}"
-            ends = _ends(rows, key)
+            ends = None if "." in key else _ends(rows, key)  # it may be a field's figures
             if ends is None or not {low, high} <= set(adds.column_names):
                 continue
             beyond = pc.or_(
@@ -163,14 +137,21 @@ class BatchTable:
         kept = size if apart is None else size.filter(pc.invert(apart))
         return [int(one) for one in kept.to_pylist()]
 
-    def landed(self, stamp: Stamp) -> bool:
-        """Whether the batch or a later one is in the table, as this very handle sees it."""
+    def refuse_landed(self, stamp: Stamp) -> None:
+        """Raise when a batch of this number or a later one is in the table, as this handle sees it.
+
+        Whether it is this very batch is for the log to tell.
+        """
         found = self._table.transaction(stamp.txn.app_id)
-        return found is not None and found >= stamp.txn.version
+        if found is not None and found >= stamp.txn.version:
+            raise CommitConflict(
+                f'another run landed batch {found} in "{self._table.location}" meanwhile',
+                hint="run it again",
+            )
 
     def add(self, rows: pa.Table, stamp: Stamp) -> Change:
-        """Add the rows."""
-        version = self._table.add(self._fitted(rows), (stamp.txn,), _note(stamp))
+        """Add the rows; columns that they lack are NULL."""
+        version = self._table.add(self._whole(rows), (stamp.txn,), _note(stamp))
         count = rows.num_rows
         return Change(version=self._checkpointed(version), rows=count, inserted=count)
 
@@ -241,9 +222,19 @@ class BatchTable:
         fields = [pa.field(f.name, own.get(f.name, f.type)) for f in rows.schema]
         return rows.cast(pa.schema(fields))
 
+    def _whole(self, rows: pa.Table) -> pa.Table:
+        """The rows with all columns of the table: delta-rs adds no fewer."""
+        import pyarrow as pa
+
+        fitted = self._fitted(rows)
+        for field in self._table.arrow_schema():
+            if field.name not in fitted.column_names:
+                fitted = fitted.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return fitted
+
     def _checkpointed(self, version: int) -> int:
         settings = self._table.table.metadata().configuration
-        every = int(settings.get("delta.checkpointInterval", _DELTA_CHECKPOINTS))
+        every = whole_number(settings, CHECKPOINTS, default=_DELTA_CHECKPOINTS, least=1)
         if version % every == 0:
             self._table.checkpoint()
         return version

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 _COMMIT_RETRIES = 100
 """delta-rs tries again at once when another writer was faster; 15 times unless told otherwise."""
+ALONE = 0
+"""For a commit that must follow the very version it was made from.
+
+delta-rs judges by the text of a condition whether the commits in between matter, and misreads its
+own text of decimals, of fractions of a second and of quotes.
+"""
 
 
 ROWS_MARK = "deltaworksRows"
@@ -20,7 +26,11 @@ ROWS_MARK = "deltaworksRows"
 
 
 def commit_properties(
-    txns: Sequence[Txn], note: Mapping[str, Any], *, rows_mark: str = ""
+    txns: Sequence[Txn],
+    note: Mapping[str, Any],
+    *,
+    rows_mark: str = "",
+    retries: int = _COMMIT_RETRIES,
 ) -> CommitProperties:
     """What a commit carries besides its files."""
     from deltalake import CommitProperties, Transaction
@@ -28,7 +38,7 @@ def commit_properties(
     marked = {ROWS_MARK: rows_mark} if rows_mark else {}
     return CommitProperties(
         app_transactions=[Transaction(txn.app_id, txn.version) for txn in txns],
-        max_commit_retries=_COMMIT_RETRIES,
+        max_commit_retries=retries,
         custom_metadata={"userMetadata": json.dumps(dict(note)), **marked},
     )
 

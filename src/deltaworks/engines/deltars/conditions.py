@@ -1,19 +1,34 @@
-"""Conditions that DataFusion and Spark surely understand alike: comparisons of equal types."""
+"""Conditions that DataFusion and Spark surely understand alike: comparisons of equal types.
+
+Three parsers read such a text, and settings of Spark change how it reads quotes and backslashes. So
+only words, numbers, signs and plain texts may stand in it that all of them read alike.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltaworks.engines.deltars.alike import COMPARABLE, INTEGERS
 from deltaworks.engines.deltars.rows import text
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-INTEGERS = frozenset({"byte", "short", "integer", "long"})
-COMPARABLE = INTEGERS | {"string", "date", "timestamp", "boolean"}
 _LARGEST = 2**63 - 1
+_READ_ALIKE = re.compile(
+    r"""(?: [ \t\r\n]+
+          | [^\W\d]\w*                # a name or a word
+          | `[^`\\${}]+`             # a name in backticks
+          | '[^'"\\`${}\x00-\x1f]*'   # a text that holds nothing special
+          | [0-9]+
+          | -(?=[ ]*[0-9])           # a sign, and no comment
+          | <= | >= | <> | != | [=<>().]
+        )*""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +45,8 @@ def portable(condition: str, sides: Sides) -> str | None:
     from sqlglot import parse_one
     from sqlglot.errors import SqlglotError
 
+    if _READ_ALIKE.fullmatch(condition) is None:
+        return None
     try:
         return _clause(parse_one(condition, dialect="spark"), sides)
     except SqlglotError:
@@ -98,7 +115,8 @@ def _operand(node: exp.Expression, sides: Sides) -> tuple[str, str] | None:
     if not isinstance(literal, exp.Literal):
         return None
     if literal.is_string:
-        return None if negative else (text(literal.this), "string")
+        plain = not negative and "'" not in literal.this  # two texts side by side are one to some
+        return (text(literal.this), "string") if plain else None
     if not literal.this.isdecimal() or int(literal.this) > _LARGEST:
         return None
     return f"{'-' if negative else ''}{literal.this}", "long"

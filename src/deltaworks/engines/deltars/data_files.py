@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.statistics import MOST_COLUMNS, file_statistics
+from deltaworks.engines.deltars.statistics import MOST_COLUMNS, file_statistics, write_parquet
 from deltaworks.engines.files import fsync_path
 from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_COMMIT = re.compile(r"\d{20}\.json")
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint.*\.parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +53,10 @@ class DataFolder:
         self, name: str, rows: pa.Table, *, partition: Mapping[str, str | None] | None = None
     ) -> DataFile:
         """Write one Parquet file; it is safe on disk when this returns."""
-        statistics = file_statistics(rows, most_columns=self._most_columns)
+        statistics = self.statistics(rows)
         with translated(self.location):
             with self._files().open_output_stream(name) as handle:
-                _write_parquet(rows, handle)
+                write_parquet(rows, handle)
                 size = int(handle.tell())
             if not is_url(self.location):
                 fsync_path(f"{self.location}/{name}")
@@ -65,6 +69,10 @@ class DataFolder:
             modified_ms=int(time.time() * 1000),
             statistics=statistics,
         )
+
+    def statistics(self, rows: pa.Table) -> str:
+        """What the log tells of a file with these rows."""
+        return file_statistics(rows, most_columns=self._most_columns)
 
     def read(self, name: str) -> pa.Table:
         """The rows of one file."""
@@ -105,6 +113,38 @@ class DataFolder:
                     found.update(self._named_by_checkpoint(f"_delta_log/{name}"))
         return frozenset(found)
 
+    def app_ids(self, begins: str) -> frozenset[str]:
+        """Who made transactions that the log remembers, of those whose names begin so."""
+        names = self._listed("_delta_log")
+        folded = max((_version(n) for n in names if _CHECKPOINT.fullmatch(n)), default=-1)
+        found: set[str] = set()
+        for name in names:
+            with translated(self.location):
+                if _COMMIT.fullmatch(name) and _version(name) > folded:
+                    found.update(self._app_ids_of_commit(f"_delta_log/{name}"))
+                elif _CHECKPOINT.fullmatch(name) and _version(name) == folded:
+                    found.update(self._app_ids_of_checkpoint(f"_delta_log/{name}"))
+        return frozenset(app_id for app_id in found if app_id.startswith(begins))
+
+    def _app_ids_of_commit(self, path: str) -> Iterator[str]:
+        for line in self._lines(path):
+            if "txn" in (action := json.loads(line)):
+                yield action["txn"]["appId"]
+
+    def _app_ids_of_checkpoint(self, path: str) -> Iterator[str]:
+        import pyarrow.parquet as pq
+
+        with self._files().open_input_file(path) as handle:
+            rows = pq.ParquetFile(handle).read(columns=["txn.appId"])
+        for column in rows.columns:
+            yield from (txn["appId"] for txn in column.to_pylist() if txn and txn["appId"])
+
+    def stamp(self, version: int) -> tuple[int, int] | None:
+        """What tells a commit's file from another of its name; None when there is none."""
+        with translated(self.location):
+            info = self._files().get_file_info(f"_delta_log/{version:020d}.json")
+        return (info.size, info.mtime_ns) if info.is_file else None
+
     def commit_infos(self, first: int, last: int) -> Iterator[tuple[int, dict[str, Any]]]:
         """What commits say about themselves, oldest first; those that are gone are left out."""
         for version in range(first, last + 1):
@@ -112,6 +152,12 @@ class DataFolder:
                 for line in self._lines(f"_delta_log/{version:020d}.json"):
                     if line.startswith('{"commitInfo"'):
                         yield version, dict(json.loads(line)["commitInfo"])
+
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        """All that a commit says; nothing when it is gone."""
+        with translated(self.location), suppress(FileNotFoundError):
+            return [json.loads(line) for line in self._lines(f"_delta_log/{version:020d}.json")]
+        return []
 
     def _lines(self, path: str) -> list[str]:
         with self._files().open_input_stream(path) as handle:
@@ -151,28 +197,13 @@ class DataFolder:
         return PyFileSystem(DeltaStorageHandler(self.location, self._options))
 
 
+def _version(name: str) -> int:
+    """The version that a file of the log is named after."""
+    return int(name[:20])
+
+
 def partition_text(value: Any) -> str | None:
     """A partition's value as the log spells it."""
     if value is None:
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _write_parquet(rows: pa.Table, handle: Any) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(rows, handle, compression="snappy", use_dictionary=_repetitive(rows))
-
-
-def _repetitive(rows: pa.Table) -> list[str]:
-    """Columns of texts that repeat themselves: only there a dictionary pays for itself."""
-    import pyarrow.compute as pc
-    import pyarrow.types as kinds
-
-    sample = rows.slice(0, 1000)
-    return [
-        name
-        for name in rows.column_names
-        if kinds.is_string(rows.schema.field(name).type)
-        and pc.count_distinct(sample.column(name)).as_py() <= sample.num_rows // 2
-    ]

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltaworks.engines.deltars.arrow import arrow_table
-from deltaworks.engines.deltars.commit_options import commit_properties, no_hooks
+from deltaworks.engines.deltars.commit_options import ALONE, commit_properties, no_hooks
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.events import make_folder, refuse_unwritable_place
-from deltaworks.engines.deltars.joining import Joining, files_schema, joinable, small_groups
-from deltaworks.engines.deltars.log import file_changes, open_table
+from deltaworks.engines.deltars.events import refuse_unwritable_place
+from deltaworks.engines.deltars.log import file_changes
 from deltaworks.engines.deltars.log_tail import (
     LogTail,
     add_action,
@@ -28,23 +27,28 @@ from deltaworks.engines.deltars.log_tail import (
     remove_drafts,
     tail_of,
 )
-from deltaworks.engines.deltars.look import parse_user_metadata
+from deltaworks.engines.deltars.look import parse_user_metadata, restored_to
 from deltaworks.engines.deltars.merge_plan import MergePlan
 from deltaworks.engines.deltars.moments import Moments
 from deltaworks.engines.deltars.schemas import as_delta
 from deltaworks.engines.deltars.statistics import MOST_COLUMNS, writer_properties
-from deltaworks.engines.deltars.writable import refuse_properties
+from deltaworks.engines.deltars.table_place import TablePlace
+from deltaworks.engines.deltars.writable import may_forget
 from deltaworks.engines.files import fsync_commit, fsync_path
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import Txn
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord
+from deltaworks.model.table_properties import STATISTICS, whole_number
 from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable, WriterProperties
 
+    from deltaworks.engines.deltars.unjoining import Joined, JoinWatch
+
+__all__ = ["RESTORED", "EpochTable", "TablePlace", "TableRestore"]
 RESTORED = "deltaworks:restored"
 """A transaction that a restore of ours leaves behind: the version it set the table back from."""
 
@@ -55,51 +59,6 @@ class TableRestore:
 
     version: int
     to: int | None
-
-
-@dataclass(frozen=True)
-class TablePlace:
-    """Where a table is, and how to get there."""
-
-    location: str
-    storage_options: Mapping[str, str]
-
-    def open(self, version: int | None = None) -> DeltaTable:
-        """The table itself, its log looked at first."""
-        return open_table(self.location, version, self.storage_options)
-
-    def create(
-        self,
-        schema: pa.Schema,
-        *,
-        partition_by: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-    ) -> DeltaTable:
-        """A new table, without rows; of two who make it at once the later fails."""
-        from deltalake import CommitProperties, DeltaTable
-
-        wanted = dict(properties or {})
-        refuse_properties(wanted)
-        known = {name: value for name, value in wanted.items() if name.startswith("delta.")}
-        own = {name: value for name, value in wanted.items() if name not in known}
-        if not is_url(self.location):
-            make_folder(self.location)
-        with translated(self.location):
-            table = DeltaTable.create(
-                self.location,
-                schema=schema,
-                mode="error",
-                partition_by=list(partition_by),
-                configuration=known,
-                storage_options=dict(self.storage_options),
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
-            if own:  # of these delta-rs knows nothing, and in `create` it would ask for no feature
-                table.alter.set_table_properties(own, raise_if_not_exists=False)
-                table.update_incremental()
-        for version in range(table.version() + 1):
-            fsync_commit(self.location, version)
-        return table
 
 
 class EpochTable:
@@ -120,6 +79,7 @@ class EpochTable:
         self._only_adds = only_adds
         self._joins = joins
         self._tail = self._new_tail()
+        self._stamp = self._folder.stamp(self._before)
 
     @property
     def location(self) -> str:
@@ -143,11 +103,12 @@ class EpochTable:
 
     def folder(self) -> DataFolder:
         """Where the table's files are, with statistics for as many columns as it wants."""
-        said = self.table.metadata().configuration.get("delta.dataSkippingNumIndexedCols")
+        settings = self.table.metadata().configuration
+        said = whole_number(settings, STATISTICS, default=MOST_COLUMNS, least=0)
         return DataFolder(
             self.location,
             storage_options=self.place.storage_options,
-            most_columns=MOST_COLUMNS if said is None or int(said) < 0 else int(said),
+            most_columns=said,
         )
 
     def shape(self) -> tuple[object, ...]:
@@ -178,13 +139,31 @@ class EpochTable:
             self._tail.learn(app_id, found)
         return found
 
+    def transactions(self, begins: str) -> frozenset[str]:
+        """The names of all writers whose names begin so, as far as the log remembers them."""
+        return self._folder.app_ids(begins)
+
     def refresh(self) -> None:
-        """Learn what others committed."""
+        """Learn what others committed; of a table that was made anew, the new one."""
         with translated(self.location):
             if self._tail is not None and self._tail.follow():
                 return
+        if not self._is_same_log():
+            self.table = self.place.open()
+        self._update()
+
+    def _update(self) -> None:
+        """Let delta-rs read the commits that are new."""
+        with translated(self.location):
             self.table.update_incremental()
         self._tail = self._new_tail()
+        self._stamp = self._folder.stamp(self.table.version())
+
+    def _is_same_log(self) -> bool:
+        """Whether the last commit known is still there; of a table made anew it is another."""
+        if self._tail is not None:
+            return self._tail.is_same_log()
+        return self._stamp is not None and self._folder.stamp(self.table.version()) == self._stamp
 
     def reopened(self, version: int | None = None) -> EpochTable:
         """The same table through a fresh handle, which starts from the newest checkpoint."""
@@ -217,7 +196,7 @@ class EpochTable:
                 hint="go on under another writer id, from the first epoch the table lacks",
             )
         return tuple(
-            TableRestore(version, _restored_to(entry))
+            TableRestore(version, restored_to(entry))
             for version, entry in found
             if entry.get("operation") == "RESTORE"
         )
@@ -280,7 +259,11 @@ class EpochTable:
     def replace(
         self, rows: pa.Table, where: str, txns: Sequence[Txn], note: Mapping[str, Any]
     ) -> int:
-        """Put rows in the place of all that a condition on partitions covers."""
+        """Put rows in the place of all that a condition on partitions covers.
+
+        It must follow the version this handle stands at: what others put into these partitions
+        since then is not to go unseen.
+        """
         from deltalake import write_deltalake
 
         with self._committing():
@@ -290,7 +273,7 @@ class EpochTable:
                 mode="overwrite",
                 predicate=where,
                 writer_properties=self._writing(),
-                commit_properties=commit_properties(txns, note),
+                commit_properties=commit_properties(txns, note, retries=ALONE),
                 post_commithook_properties=no_hooks(),
             )
         return self._landed(note, with_files=True)
@@ -308,7 +291,9 @@ class EpochTable:
                 streamed_exec=False,
                 max_spill_size=plan.most_memory_bytes,
                 writer_properties=self._writing(),
-                commit_properties=commit_properties(txns, note, rows_mark=plan.rows_mark),
+                commit_properties=commit_properties(
+                    txns, note, rows_mark=plan.rows_mark, retries=ALONE
+                ),
                 post_commithook_properties=no_hooks(),
             )
             if plan.delete:
@@ -346,13 +331,12 @@ class EpochTable:
 
     def add_columns(self, columns: pa.Schema) -> None:
         """Give the table more columns, or more within them; rows that are there have NULL."""
-        self._tail = None
-        self.refresh()
+        self._update()
         with self._committing():
             self.table.alter.add_columns(
                 as_delta(columns).fields, post_commithook_properties=no_hooks()
             )
-        self.refresh()
+        self._update()
         fsync_commit(self.location, self.version)
 
     def checkpoint(self) -> None:
@@ -364,8 +348,7 @@ class EpochTable:
                 for path in Path(log).glob(f"{self.version:020d}.checkpoint*.parquet"):
                     fsync_path(str(path))
                 fsync_path(log)
-            settings = self.table.metadata().configuration
-            if settings.get("delta.enableExpiredLogCleanup") != "false":
+            if may_forget(self.table.metadata().configuration):
                 self.table.cleanup_metadata()
 
     def compact(self, note: Mapping[str, Any], *, small_bytes: int) -> int:
@@ -387,6 +370,8 @@ class EpochTable:
         return removed
 
     def _join(self, note: Mapping[str, Any], small_bytes: int) -> int:
+        from deltaworks.engines.deltars.joining import Joining, files_schema, small_groups
+
         tail = self._tail_as(_joiner(self._joins))
         groups = small_groups(self.table, small_bytes)
         if tail is None or not groups:
@@ -398,9 +383,39 @@ class EpochTable:
         self._landed(note)
         return removed
 
+    def unjoin(self, watch: JoinWatch) -> tuple[str, ...]:
+        """Undo joinings that let rows come back; answers what was done, for people."""
+        told = []
+        for joined in watch.overtaken(self.version):
+            live = self.files()
+            if all(unquote(name) in live for name in joined.new):
+                version = self._undone(joined)
+                told.append(
+                    f"version {joined.by} was written by somebody who did not see that files had "
+                    f"been joined in version {joined.version}; version {version} took the rows "
+                    "out again that it had replaced"
+                )
+            watch.forget(joined)  # once it is done: who was faster may not stop it for good
+        return tuple(told)
+
+    def _undone(self, joined: Joined) -> int:
+        from deltaworks.engines.deltars.unjoining import undo, undo_by_deltars, undoing
+
+        tail, version = self._tail_as(_UNDOER), None
+        with self._committing():
+            if tail is None:
+                undo_by_deltars(joined, self.folder(), self.table)
+            else:
+                version = undo(joined, self.folder(), tail)
+        version = self._landed(undoing(joined), version=version)
+        self._update()
+        return version
+
     def small_files(self, size_bytes: int) -> int:
         """How many files are smaller than that and could be joined."""
         if self._joins:
+            from deltaworks.engines.deltars.joining import joinable, small_groups
+
             return joinable(small_groups(self.table, size_bytes))
         return sum(size < size_bytes for size in self._adds("size_bytes"))
 
@@ -429,7 +444,7 @@ class EpochTable:
     ) -> int:
         """The version a commit became, once it is safe on disk."""
         if version is None:
-            self.refresh()
+            self._update()
             version = self._version_with(note)
         if is_url(self.location):
             return version
@@ -463,6 +478,9 @@ class EpochTable:
         )
 
 
+_UNDOER = "undoing.joining"
+
+
 def _joiner(writer: str) -> str:
     """The name under which files are joined beside a writer; no writer can have it."""
     return f"{writer}.joining"
@@ -470,8 +488,3 @@ def _joiner(writer: str) -> str:
 
 _COUNTED = ("inserted", "updated", "deleted")
 _FILES = ("files_scanned", "files_removed")
-
-
-def _restored_to(entry: Mapping[str, Any]) -> int | None:
-    said = (entry.get("operationParameters") or {}).get("version")
-    return None if said in (None, "null") else int(said)

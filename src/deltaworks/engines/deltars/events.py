@@ -23,6 +23,8 @@ from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.rows import text
+from deltaworks.engines.deltars.statistics import writer_properties
+from deltaworks.engines.durable import make_durable
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import CommitConflict, StorageError, TableNotFound
 from deltaworks.model.commit import Txn
@@ -119,9 +121,17 @@ class EventTable:
                 app_transactions=[Transaction(txn.app_id, txn.version)], max_commit_retries=15
             )
         table = self._handle()
+        before = table.version()
         with translated(self.location):
-            write_deltalake(table, data, mode="append", commit_properties=properties)
+            write_deltalake(
+                table,
+                data,
+                mode="append",
+                writer_properties=writer_properties(self.schema),
+                commit_properties=properties,
+            )
             table.update_incremental()
+        make_durable(self.location, before + 1)
 
     def compact(self) -> None:
         """Join small files when there are many, so that reading stays quick."""
@@ -134,9 +144,10 @@ class EventTable:
         with translated(self.location), _alone(self.location):
             table.update_incremental()  # of two who join the same files, both would succeed
             if len(table.file_uris()) > _MOST_FILES:
-                table.optimize.compact()
-                table.create_checkpoint()
+                table.optimize.compact(writer_properties=writer_properties(self.schema))
                 table.update_incremental()
+                table.create_checkpoint()
+                make_durable(self.location, table.version())
 
     def _handle(self) -> DeltaTable:
         if self._table is None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.data_files import DataFile, DataFolder, partition_text
-from deltaworks.engines.deltars.log_tail import LogTail, add_action, commit_info
+from deltaworks.engines.deltars.log_tail import LogTail, add_action, commit_info, remove_action
+from deltaworks.engines.deltars.schemas import nullable
 from deltaworks.errors import CommitConflict
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def files_schema(schema: pa.Schema, partition_columns: Sequence[str]) -> pa.Sche
     """The columns that files have: all but those that their partition tells."""
     import pyarrow as pa
 
-    return pa.schema([field for field in schema if field.name not in partition_columns])
+    return nullable(pa.schema([f for f in schema if f.name not in partition_columns]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,8 @@ class Joining:
                 rows = self._read(group)
                 new.append(self.folder.write(name, rows, partition=group[0].partition))
             info = commit_info("OPTIMIZE", {"predicate": "[]"}, json.dumps(dict(note)))
-            actions = [info, *map(_remove, old), *(add_action(one, is_new=False) for one in new)]
+            gone = [remove_action(file, is_new=False) for file in old]
+            actions = [info, *gone, *(add_action(one, is_new=False) for one in new)]
             tail.commit(actions, (), needs=frozenset(file.path for file in old))
         except CommitConflict:
             self.folder.delete([file.path for file in new])
@@ -125,16 +126,3 @@ class Joining:
             for field in self.schema
         ]
         return pa.table(columns, schema=self.schema)
-
-
-def _remove(file: SmallFile) -> dict[str, Any]:
-    return {
-        "remove": {
-            "path": file.path,
-            "deletionTimestamp": int(time.time() * 1000),
-            "dataChange": False,
-            "extendedFileMetadata": True,
-            "partitionValues": dict(file.partition),
-            "size": file.size_bytes,
-        }
-    }

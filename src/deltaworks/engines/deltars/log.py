@@ -1,7 +1,7 @@
 """A table's log, looked at file by file.
 
 Both engines read an empty commit file as a commit without rows, and take clock times from the
-files' own; so the files are looked at before they are trusted.
+files' own; so the files are looked at before they are trusted (`soundness.py`).
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from deltaworks.config.storage import NO_STORES, Stores
-from deltaworks.engines.deltars.checkpoints import check_checkpoint
-from deltaworks.engines.deltars.errors import damaged, has_commit, translated
+from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.locations import read_text
 from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.errors import CommitConflict, VersionNotFound
+from deltaworks.errors import CommitConflict, UnsupportedOperation, VersionNotFound
 from deltaworks.model.table_ref import is_url
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint.*\.parquet")
+    from deltaworks.engines.deltars.soundness import SoundLog
+
+_COMMIT = re.compile(r"([0-9]{20})\.json")
 _TRIES = 20
+_MAX_VERSION = 2**63 - 1  # delta-rs counts versions in 64 bits
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def commit_files(
     found = []
     for entry in os.scandir(log):
         match = _COMMIT.fullmatch(entry.name)
-        if match and int(match[1]) > after:
+        if match and int(match[1]) > after and entry.is_file():
             status = entry.stat()
             modified_ms = status.st_mtime_ns // 1_000_000
             found.append(LogFile(int(match[1]), status.st_size, modified_ms))
@@ -69,52 +71,64 @@ def _commit_objects(location: str, stores: Stores) -> tuple[LogFile, ...]:
     return tuple(sorted(found, key=lambda file: file.version))
 
 
-def _last_checkpoint(location: str) -> int:
-    log = Path(location) / "_delta_log"
-    if is_url(location) or not log.is_dir():
-        return -1
-    found = (_CHECKPOINT.fullmatch(entry.name) for entry in os.scandir(log))
-    return max((int(match[1]) for match in found if match), default=-1)
-
-
-def check_log(location: str) -> None:
-    """Refuse an empty commit, a gap or a wrong checkpoint: rows would silently be fewer.
+def check_log(location: str, version: int | None = None) -> SoundLog | None:
+    """What a log says; refused when it cannot be believed, for rows would silently be fewer.
 
     On an object store a commit is put there as a whole, and nobody looks twice.
     """
-    if is_url(location):
-        return
-    checkpoint = _last_checkpoint(location)
-    if checkpoint >= 0:
-        check_checkpoint(location, checkpoint)
-    live = commit_files(location, after=checkpoint)
-    for file in live:
-        if file.size_bytes == 0:
-            raise damaged(location, f"commit {file.version} is an empty file")
-    names = {file.version for file in live}
-    for version in range(checkpoint + 1, max(names, default=checkpoint)):
-        if version not in names and not has_commit(location, version):
-            raise damaged(location, f"commit {version} is missing")
+    if is_url(location) or not os.path.lexists(f"{location}/_delta_log"):
+        return None
+    from deltaworks.engines.deltars.soundness import sound_log
+
+    return sound_log(location, version)
+
+
+def refuse_disputed(location: str, log: SoundLog | None) -> None:
+    """Leave a table to Spark where delta-rs may read other rows of it."""
+    if log is not None and log.disputed:
+        raise UnsupportedOperation(
+            f'"{location}" has compacted commits that say something else than its commits',
+            hint=f"let Spark read it, or remove {log.disputed[0]} from its log",
+        )
 
 
 def open_table(location: str, version: int | None, options: Mapping[str, str]) -> DeltaTable:
-    """The table itself, its log looked at first.
+    """The table itself, its log looked at first."""
+    return opened(location, version, options)[0]
+
+
+def opened(
+    location: str, version: int | None, options: Mapping[str, str]
+) -> tuple[DeltaTable, SoundLog | None]:
+    """The table itself and what its log says.
 
     Who lists a folder that grows meanwhile may be shown a later commit and not the one before it.
     """
     from deltalake import DeltaTable
 
+    if not is_url(location) and unquote(location) != location:
+        raise UnsupportedOperation(
+            f'"{location}" has a "%" in its path, which delta-rs takes for something else',
+            hint="rename the folder, or let Spark read it",
+        )
     for _ in range(_TRIES):
-        check_log(location)
         with suppress(CommitConflict), translated(location):
-            return DeltaTable(location, version, storage_options=dict(options) or None)
+            log = check_log(location, version)
+            if version is not None and not _may_hold(log, version):
+                raise VersionNotFound(f'"{location}" has no version {version}')
+            return DeltaTable(location, version, storage_options=dict(options) or None), log
     raise CommitConflict(f'"{location}" is written too quickly to be read')
 
 
-def file_changes(
+def _may_hold(log: SoundLog | None, version: int) -> bool:
+    """Whether a version may be there; a log in a bucket is not listed here."""
+    return version <= _MAX_VERSION and (log is None or log.has(version))
+
+
+def commit_actions(
     location: str, version: int, stores: Stores = NO_STORES
-) -> tuple[frozenset[str], frozenset[str]]:
-    """The data files that a commit added and removed, as it spells them."""
+) -> tuple[Mapping[str, Any], ...]:
+    """All that a commit says, in its own order."""
     text = read_text(f"{location}/_delta_log/{version:020d}.json", stores)
     if text is None:
         raise VersionNotFound(
@@ -122,7 +136,14 @@ def file_changes(
             hint="the log was cleaned up; only commits that are still there can be looked into",
         )
     lines = text.split("\n")  # other breaks of lines stand within values
-    actions = [json.loads(line) for line in lines if line]
+    return tuple(json.loads(line) for line in lines if line)
+
+
+def file_changes(
+    location: str, version: int, stores: Stores = NO_STORES
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The data files that a commit added and removed, as it spells them."""
+    actions = commit_actions(location, version, stores)
     added, removed = (
         frozenset(action[kind]["path"] for action in actions if kind in action)
         for kind in ("add", "remove")

@@ -17,9 +17,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
+from deltaworks.engines.deltars.commit_facts import read_json
 from deltaworks.engines.deltars.data_files import DataFile
 from deltaworks.engines.files import fsync_path
 from deltaworks.errors import CommitConflict
@@ -29,7 +30,10 @@ from deltaworks.model.table_ref import is_url
 _TRUSTED_S = 600.0
 _HOURS = re.compile(r"(interval )?[1-9]\d* (hour|day|week|month|year)s?", re.IGNORECASE)
 _RETRIES = 100
-_ENGINE = "deltaworks"
+ENGINE = "deltaworks"
+"""Who commits, by the word of the commits made here."""
+Stamp = tuple[int, int, int]
+"""What tells a commit's file from another one of its name: its place on disk, size and time."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,36 @@ class LogTail:
     _txns: dict[str, int | None] = field(default_factory=dict)
     _removed: set[str] = field(default_factory=set)
     _since: float = field(default_factory=time.time)
+    _stamp: Stamp | None = None
+
+    def __post_init__(self) -> None:
+        self._stamp = self._stamped(self.version)
 
     def follow(self) -> bool:
         """Read what others committed; False when only delta-rs can tell where the table stands."""
-        if not 0 <= time.time() - self._since <= _TRUSTED_S:
+        if not 0 <= time.time() - self._since <= _TRUSTED_S or not self.is_same_log():
             return False
         while (found := self._read(self.version + 1)) is not None:
             if found.reshapes:
                 return False
             self._txns.update(found.txns)
             self._removed.update(found.removed)
-            self.version += 1
-        return self._path(self.version).exists()
+            self._at(self.version + 1)
+        return self.is_same_log()
+
+    def is_same_log(self) -> bool:
+        """Whether the last commit known is there; of a table made anew its file is another."""
+        return self._stamp is not None and self._stamped(self.version) == self._stamp
+
+    def _at(self, version: int) -> None:
+        self.version, self._stamp = version, self._stamped(version)
+
+    def _stamped(self, version: int) -> Stamp | None:
+        try:
+            status = self._path(version).stat()
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def knows(self, app_id: str) -> bool:
         """Whether a writer's last transaction was learned here."""
@@ -84,10 +106,11 @@ class LogTail:
         txns: Sequence[Txn],
         *,
         needs: frozenset[str] = frozenset(),
+        only_next: bool = False,
     ) -> int:
         """Make the next commit after what others add meanwhile, unless it removes what is needed.
 
-        Answers its version.
+        With `only_next` any commit in between is a conflict. Answers the commit's version.
         """
         draft = self._draft([*actions, *(txn_action(txn) for txn in txns)])
         own = {txn.app_id: self._txns.get(txn.app_id) for txn in txns}
@@ -97,11 +120,11 @@ class LogTail:
             try:
                 os.link(draft, self._path(self.version + 1))
             except FileExistsError:
-                if self.follow():
+                if not only_next and self.follow():
                     continue
                 break
             Path(draft).unlink()
-            self.version += 1
+            self._at(self.version + 1)
             self._txns.update({txn.app_id: txn.version for txn in txns})
             self._removed.clear()
             return self.version
@@ -125,7 +148,7 @@ class LogTail:
         except FileNotFoundError:
             return None
         try:
-            return _parsed([json.loads(line) for line in text.split("\n") if line])
+            return _parsed([read_json(line) for line in text.split("\n") if line])
         except ValueError:
             return _Commit(
                 txns={}, removed=frozenset(), reshapes=True
@@ -159,7 +182,7 @@ def commit_info(operation: str, parameters: Mapping[str, str], note: str) -> dic
             "timestamp": int(time.time() * 1000),
             "operation": operation,
             "operationParameters": dict(parameters),
-            "engineInfo": _ENGINE,
+            "engineInfo": ENGINE,
             "userMetadata": note,
         }
     }
@@ -180,6 +203,39 @@ def add_action(file: DataFile, *, is_new: bool) -> dict[str, Any]:
             "modificationTime": file.modified_ms,
             "dataChange": is_new,
             "stats": file.statistics,
+        }
+    }
+
+
+class Removable(Protocol):
+    """A file of the table, as far as its removal is concerned."""
+
+    @property
+    def path(self) -> str:
+        """Its name in the table's folder."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How large it is."""
+        ...
+
+    @property
+    def partition(self) -> Mapping[str, str | None]:
+        """The partition it is in."""
+        ...
+
+
+def remove_action(file: Removable, *, is_new: bool) -> dict[str, Any]:
+    """A file is no part of the table any more; its rows go, or are in other files."""
+    return {
+        "remove": {
+            "path": quote(file.path),
+            "deletionTimestamp": int(time.time() * 1000),
+            "dataChange": is_new,
+            "extendedFileMetadata": True,
+            "partitionValues": dict(file.partition),
+            "size": file.size_bytes,
         }
     }
 

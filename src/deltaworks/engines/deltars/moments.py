@@ -14,12 +14,14 @@ from urllib.parse import unquote
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
 _FIRST_YEAR, _LAST_YEAR = 1677, 2262
+_TIMES = ("timestamp", "timestamp_ntz")
 
 
 class Moments:
@@ -47,15 +49,23 @@ class Moments:
         return ""
 
 
+def refuse_misread(table: DeltaTable, location: str) -> None:
+    """Raise when delta-rs would change rows by writing them anew, whatever it is asked to do."""
+    if problem := Moments(DataFolder(location)).problem(table):
+        raise UnsupportedOperation(
+            f'"{location}": {problem}', hint="let Spark make the change instead"
+        )
+
+
 def _moments(fields: Sequence[dict[str, Any]], prefix: str = "") -> Iterator[str]:
     """The columns of moments; of those within lists and maps no statistics tell."""
     for field in fields:
         name, kind = f"{prefix}{field['name']}", field["type"]
-        if kind == "timestamp":
+        if kind in _TIMES:
             yield name
         elif isinstance(kind, dict) and kind["type"] == "struct":
             yield from _moments(kind["fields"], f"{name}.")
-        elif isinstance(kind, dict) and '"timestamp"' in json.dumps(kind):
+        elif isinstance(kind, dict) and any(f'"{time}"' in json.dumps(kind) for time in _TIMES):
             yield name
 
 
@@ -72,7 +82,7 @@ def _near(adds: pa.Table, name: str) -> list[bool]:
     import pyarrow.compute as pc
 
     known = {f"min.{name}", f"max.{name}", f"null_count.{name}", "num_records"}
-    if not known <= set(adds.column_names):
+    if not known <= set(adds.column_names) or adds.column_names.count(f"min.{name}") > 1:
         return [False] * adds.num_rows
     empty = pc.equal(adds.column(f"null_count.{name}"), adds.column("num_records"))
     low, high = adds.column(f"min.{name}"), adds.column(f"max.{name}")

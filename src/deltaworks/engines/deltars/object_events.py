@@ -22,7 +22,7 @@ from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import damaged, translated
 from deltaworks.engines.deltars.log_tail import commit_info, txn_action
 from deltaworks.engines.deltars.object_log import Action, Commit, ObjectLog
-from deltaworks.engines.deltars.statistics import file_statistics
+from deltaworks.engines.deltars.statistics import file_statistics, write_parquet
 from deltaworks.errors import CommitConflict, EngineError
 from deltaworks.model.commit import Txn
 
@@ -227,10 +227,8 @@ class ObjectEvents:
 
     def _put(self, rows: pa.Table, *, is_new: bool) -> Action:
         """A file for rows, and what the log is to say of it."""
-        import pyarrow.parquet as pq
-
         name, content = f"part-{uuid4()}.parquet", io.BytesIO()
-        pq.write_table(rows, content, compression="snappy")
+        write_parquet(rows, content)
         self._bucket.put(f"{self.location}/{name}", content.getvalue())
         _keep(_FILES, (self._key, name), rows)
         return {

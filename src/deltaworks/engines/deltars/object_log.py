@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deltaworks.config.storage import Stores
+from deltaworks.engines.deltars.commit_facts import facts_of
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import MissingDependencyError
 
@@ -33,6 +34,8 @@ class Commit:
     version: int
     tag: str
     actions: tuple[Action, ...]
+    problem: str = ""
+    """What is wrong with it, as with a commit on a disk; it has no actions then."""
 
     @property
     def info(self) -> Mapping[str, Any]:
@@ -87,9 +90,11 @@ class ObjectLog:
         try:
             lines = found[0].decode("utf-8").split("\n")  # other breaks stand within values
             actions = tuple(json.loads(line) for line in lines if line)
-        except ValueError:  # delta-rs says what is wrong with it
+        except (ValueError, RecursionError):  # delta-rs says what is wrong with it
             return None
-        return Commit(version=version, tag=found[1], actions=actions)
+        problem = facts_of(found[0]).problem.format(f"commit {version}")
+        own = () if problem else actions
+        return Commit(version=version, tag=found[1], actions=own, problem=problem)
 
     def put(self, version: int, actions: Sequence[Action]) -> str | None:
         """Make a commit; its tag, or None when somebody has made one of that number."""

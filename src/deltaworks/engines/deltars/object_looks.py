@@ -6,8 +6,11 @@ long as they only add files; all else is left to delta-rs (`engines/deltars/obje
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from deltaworks.engines.deltars.errors import damaged
 from deltaworks.engines.deltars.look import Look, OpenAt, the_same
-from deltaworks.engines.deltars.object_log import ObjectLog
+from deltaworks.engines.deltars.object_log import Commit, ObjectLog
 
 _MOST_KEPT = 16
 _KNOWN: dict[object, tuple[Look, str] | None] = {}
@@ -28,6 +31,7 @@ def look_into_bucket(log: ObjectLog, open_at: OpenAt) -> Look | None:
         return _kept(key, *_opened(log, open_at))
     if not commits:
         return look
+    _refuse_damaged(log, commits)
     later = look.after(commits, open_at)
     if later is None:
         return _kept(key, *_opened(log, open_at))
@@ -41,10 +45,18 @@ def _opened(log: ObjectLog, open_at: OpenAt) -> tuple[Look | None, str]:
     look = Look.at(log.location, table)
     look.reopened = lambda: the_same(look, open_at(look.version))
     last = log.read(look.version)
+    _refuse_damaged(log, () if last is None else (last,))
     if last is None or any(m["id"] != look.table_id for m in last.actions_of("metaData")):
         return look, ""  # nothing that could be recognised later
     look.learn(last)
     return look, last.tag
+
+
+def _refuse_damaged(log: ObjectLog, commits: Iterable[Commit]) -> None:
+    """Raise when a commit that was read is not as a commit must be; all others cost a request."""
+    for commit in commits:
+        if commit.problem:
+            raise damaged(log.location, commit.problem)
 
 
 def _kept(key: object, look: Look | None, tag: str) -> Look | None:

@@ -9,7 +9,8 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.epochs import RESTORED
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.durable import make_durable
+from deltaworks.errors import CommitConflict
 from deltaworks.model.table_info import TableInfo
 from deltaworks.redact import safe_json
 
@@ -27,18 +28,25 @@ def can_restore(table: TableInfo) -> bool:
 
 
 def restore(
-    location: str, version: int, *, note: Mapping[str, Any], stores: Stores = NO_STORES
+    location: str, version: int, *, base: int, note: Mapping[str, Any], stores: Stores = NO_STORES
 ) -> int:
-    """Make the table what it was at a version, in one commit; answers that commit's version."""
+    """Make the table what it was at a version, in one commit; answers that commit's version.
+
+    The commit comes right after the version that the caller saw, or not at all: what somebody else
+    committed meanwhile would be set back with the rest, and nobody would have said so.
+    """
     from deltalake import CommitProperties, Transaction
 
-    table = DeltaRsEngine(stores).open(location)
+    table = DeltaRsEngine(stores, only_sure=True).open(location)
+    if table.version() != base:
+        raise CommitConflict(f'"{location}" was changed meanwhile', hint="look, and try again")
     with translated(location):
         properties = CommitProperties(
             custom_metadata={"userMetadata": safe_json(dict(note))},
-            app_transactions=[Transaction(RESTORED, table.version())],  # streams look for it
+            app_transactions=[Transaction(RESTORED, base)],  # streams look for it
+            max_commit_retries=0,
         )
         table.restore(version, commit_properties=properties)
         table.update_incremental()
-        fsync_commit(location, table.version())
+        make_durable(location, table.version())
         return table.version()

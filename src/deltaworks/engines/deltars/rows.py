@@ -9,6 +9,7 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.durable import make_durable
 from deltaworks.redact import safe_json
 
 
@@ -36,11 +37,18 @@ def query_rows(
         return arrow_table(answer).to_pylist()  # type: ignore[no-any-return]
 
 
-def delete_rows(location: str, where: str, *, note: Mapping[str, Any]) -> int:
+def delete_rows(
+    location: str, where: str, *, note: Mapping[str, Any], stores: Stores = NO_STORES
+) -> int:
     """Remove rows and say why in the commit; answers how many."""
     from deltalake import CommitProperties
 
-    table = DeltaRsEngine().open(location)
+    from deltaworks.engines.deltars.moments import refuse_misread
+
+    table = DeltaRsEngine(stores).open(location)
+    refuse_misread(table, location)
     properties = CommitProperties(custom_metadata={"userMetadata": safe_json(dict(note))})
     with translated(location):
-        return int(table.delete(where, commit_properties=properties)["num_deleted_rows"])
+        done = table.delete(where, commit_properties=properties)
+    make_durable(location, table.version())
+    return int(done["num_deleted_rows"])

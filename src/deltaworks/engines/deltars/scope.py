@@ -48,7 +48,8 @@ def _overlaps(adds: pa.Table, asked: KeyRange) -> pa.Array:
     key = asked.column.lower()
     lows = columns.get(f"partition.{key}", columns.get(f"min.{key}"))
     highs = columns.get(f"partition.{key}", columns.get(f"max.{key}"))
-    if lows is None or highs is None:
+    # "a.b" there is also the field b of a column a, so it is not said whose figures these are
+    if lows is None or highs is None or "." in key:
         return _all(adds.num_rows)
     kind = adds.schema.field(lows).type
     low, high = _value(asked.low, kind), _value(asked.high, kind)

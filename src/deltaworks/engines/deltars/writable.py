@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.errors import UnsupportedOperation
+from deltaworks.model.table_properties import (
+    APPEND_ONLY,
+    FEED,
+    LOG_CLEANUP,
+    LOG_RETENTION,
+    is_on,
+    maps_columns,
+)
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -26,13 +35,19 @@ _MAY_BE_SET = frozenset(
 )
 _RULES = ("delta.invariants", "delta.generationExpression", "delta.identity.start")
 _FORGETS = "delta.setTransactionRetentionDuration"
+_FLAGS = ("true", "false")
+_READ_ALIKE = re.compile(r"interval(\s+\d+\s+(week|day|hour|minute|second)s?)+")
 SPARK_CAN = "load it with a pipeline: Spark can write such a table"
 PARTITION_TYPES = frozenset({"string", "byte", "short", "integer", "long", "date", "boolean"})
 
 
 def refuse_properties(properties: Mapping[str, str]) -> None:
     """Refuse what would make a table that delta-rs can no longer write, or that forgets epochs."""
-    for name in properties:
+    for name, value in properties.items():
+        if name in (APPEND_ONLY, FEED) and value not in _FLAGS:
+            raise UnsupportedOperation(
+                f'"{name}" is "{value}", which delta-rs does not read', hint='write "true"'
+            )
         if name == _FORGETS:
             raise UnsupportedOperation(
                 f'"{name}" would make the table forget which epochs it has',
@@ -51,7 +66,13 @@ def refuse_unwritable(table: DeltaTable, *, label: str, only_adds: bool) -> None
         raise UnsupportedOperation(
             f'"{label}" has {what}, which the epoch sink cannot keep', hint=SPARK_CAN
         )
-    if not only_adds and table.metadata().configuration.get("delta.appendOnly") == "true":
+    settings = table.metadata().configuration
+    if not only_adds and is_on(settings, FEED) and settings[FEED] not in _FLAGS:
+        raise UnsupportedOperation(
+            f'"{label}" has {FEED} as "{settings[FEED]}", which delta-rs does not read',
+            hint='set it to "true"',
+        )
+    if not only_adds and is_on(settings, APPEND_ONLY):
         raise UnsupportedOperation(
             f'"{label}" is append-only', hint='use mode "append", or set delta.appendOnly to false'
         )
@@ -63,7 +84,7 @@ def obstacles(table: DeltaTable) -> Iterator[str]:
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     for feature in sorted(features - _FEATURES - {"checkConstraints", "generatedColumns"}):
         yield f"the feature {feature}"
-    if settings.get("delta.columnMapping.mode", "none") != "none":
+    if maps_columns(settings):
         yield "column mapping"
     if _FORGETS in settings:
         yield f"the property {_FORGETS}"
@@ -76,6 +97,16 @@ def obstacles(table: DeltaTable) -> Iterator[str]:
     for field in document["fields"]:
         if field["name"] in partitions and field["type"] not in PARTITION_TYPES:
             yield f'the partition column "{field["name"]}" of type {field["type"]}'
+
+
+def may_forget(properties: Mapping[str, str]) -> bool:
+    """Whether delta-rs may remove what expired of a log.
+
+    It falls back to 30 days where it cannot read how long the log is to be kept.
+    """
+    kept = properties.get(LOG_RETENTION)
+    is_read = kept is None or _READ_ALIKE.fullmatch(kept) is not None
+    return is_read and is_on(properties, LOG_CLEANUP, default=True)
 
 
 def _rules(document: Mapping[str, Any]) -> Iterator[str]:

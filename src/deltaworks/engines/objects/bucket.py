@@ -134,9 +134,22 @@ class Bucket:
         from obstore.exceptions import PreconditionError
 
         try:
-            return self._put(address, content, {"e_tag": tag})
+            return self._put(address, content, self._following(address, tag))
         except (PreconditionError, FileNotFoundError):
             return None
+
+    def _following(self, address: str, tag: str) -> dict[str, str]:
+        """What a put must find there: an object by its tag, or on Google by its generation."""
+        import obstore
+        from obstore.exceptions import PreconditionError
+
+        if not self._root.startswith("gs://"):
+            return {"e_tag": tag}
+        with reaching(address):
+            found = obstore.head(self._store, self._key(address))
+        if found["e_tag"] != tag:
+            raise PreconditionError(address)
+        return {"e_tag": tag, "version": str(found["version"])}
 
     def copy(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Copy objects within the store, several at a time."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.connection import require_jvm
+from deltaworks.engines.spark.connection import require_java_zone, require_jvm
 from deltaworks.engines.spark.connector_jars import add_jars
 from deltaworks.errors import ConfigError
 
@@ -66,6 +66,7 @@ class AnyJdbc:
         }
 
     def _read(self, relation: str, **more: str | int) -> DataFrame:
+        require_java_zone(self.spark)
         reader = self.spark.read.format("jdbc").options(**self.options)
         reader = reader.option("url", self.url).option("dbtable", relation)
         reader = reader.option("driver", self.driver).option("fetchsize", self.fetch_rows)

@@ -8,12 +8,12 @@ from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.contracts.sink import Beside
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark import keys
+from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.diff import ACTION, DELETE, INSERT, UNCHANGED, UPDATE, classify
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.fit import fit, frame_schema
 from deltaworks.engines.spark.lookup import same_keys
-from deltaworks.engines.spark.merge import comparisons, written_columns
-from deltaworks.engines.spark.write import without_deletes
+from deltaworks.engines.spark.merge import comparisons, without_deletes, written_columns
 from deltaworks.model.write import Upsert
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def beside_merge(
 
     if write.duplicates is not None:
         keep, by = write.duplicates.keep, write.duplicates.by
-        frame = keys.keep_one(frame, write.keys, keep=keep, by=by).select(*frame.columns)
+        kept = keys.keep_one(frame, write.keys, keep=keep, by=by)
+        frame = kept.select(*[quoted(name) for name in frame.columns])
     table = DeltaRsEngine(stores).info(location)
     if table is None:
         return Beside(lands=without_deletes(frame, write))

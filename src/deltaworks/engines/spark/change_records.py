@@ -1,7 +1,7 @@
 """Change records as rows of a table: what happened to a key, and which change is the newest.
 
-The rules are those of streams: a column says what happened, or Debezium's envelope does, with
-`before`, `after` and `op`.
+The rules are those of streams: a column says what happened, or Delta's change feed does, or
+Debezium's envelope, with `before`, `after` and `op`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING
 from deltaworks.engines.spark.columns import column, quoted, require_columns
 from deltaworks.engines.spark.notes import stop
 from deltaworks.errors import SchemaMismatch
-from deltaworks.model.changes import ENVELOPE, GOES, KNOWN, PASSED_OVER, STAYS
+from deltaworks.model.changes import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    ENVELOPE,
+    FEED,
+    FEED_GOES,
+    FEED_HINT,
+    GOES,
+    KNOWN,
+    PASSED_OVER,
+    STAYS,
+    feed_problem,
+    is_feed,
+)
 from deltaworks.model.write import KeepOne, Upsert
 
 if TYPE_CHECKING:
@@ -32,6 +45,9 @@ class Changes:
     """Records as rows, with whether each one's key goes and its place in time."""
 
     frame: DataFrame
+    ordered_by: str
+    """What people know the order by."""
+    tie_hint: str
 
     def merge(self, keys: Sequence[str], *, newer: str) -> Upsert:
         """The merge that applies them; `newer` is a condition without which a row stays."""
@@ -44,7 +60,9 @@ class Changes:
             delete_condition=f"{goes} AND coalesce(({newer}\n), true)" if newer else goes,
             update_columns=tuple(name for name in own if name.lower() not in named) or own,
             insert_columns=own,
-            duplicates=KeepOne(keep="newest", by=SEQUENCE),
+            duplicates=KeepOne(
+                keep="newest", by=SEQUENCE, shown=self.ordered_by, tie_hint=self.tie_hint
+            ),
         )
 
 
@@ -53,6 +71,8 @@ def opened_changes(frame: DataFrame, *, op_column: str, sequence_by: str) -> Cha
     from pyspark.sql import functions as F
 
     records = _unwrapped(frame)
+    if is_feed(records.columns, op_column=op_column):
+        return _feed(records, sequence_by)
     if op_column:
         require_columns(records, [op_column], where="op_column", nested=False)
         op = column(records, op_column)
@@ -69,7 +89,28 @@ def opened_changes(frame: DataFrame, *, op_column: str, sequence_by: str) -> Cha
     place = _place(records, sequence_by)
     gone = _gone(op)
     opened = records.select(*values, gone.alias(GONE), place.alias(SEQUENCE))
-    return Changes(opened.filter(F.col(GONE).isNotNull()))
+    return Changes(
+        opened.filter(F.col(GONE).isNotNull()),
+        ordered_by=sequence_by or _OFFSET,
+        tie_hint="choose a column for `sequence_by` that tells them apart",
+    )
+
+
+def _feed(records: DataFrame, sequence_by: str) -> Changes:
+    """The records of a change feed, which has an order of its own and columns of its own."""
+    from pyspark.sql import functions as F
+
+    if problem := feed_problem(sequence_by):
+        raise SchemaMismatch(problem, hint=FEED_HINT)
+    values = [F.col(quoted(name)) for name in records.columns if name not in FEED]
+    gone = _gone(F.col(CHANGE_TYPE), goes=FEED_GOES)
+    stays = F.lower(CHANGE_TYPE).isin(*STAYS).cast("bigint")
+    place = F.col(COMMIT_VERSION) * 2 + stays
+    return Changes(
+        records.select(*values, gone.alias(GONE), place.alias(SEQUENCE)),
+        ordered_by=COMMIT_VERSION,
+        tie_hint="name columns in `merge_keys` that no two rows of the source table share",
+    )
 
 
 def is_envelope(columns: StructType) -> bool:
@@ -114,7 +155,7 @@ def _inside(records: DataFrame) -> list[Column]:
     return [*found, *(F.col(name) for name in records.columns if name in _OF_MESSAGES)]
 
 
-def _gone(op: Column) -> Column:
+def _gone(op: Column, *, goes: frozenset[str] = GOES) -> Column:
     """True where a key goes, false where it stays, NULL where the record says nothing of it."""
     from pyspark.sql import functions as F
 
@@ -125,7 +166,7 @@ def _gone(op: Column) -> Column:
     nothing = F.lit(None).cast("boolean")
     return (
         F.when(word.isin(*STAYS), F.lit(1) == 0)
-        .when(word.isin(*GOES), F.lit(1) == 1)
+        .when(word.isin(*goes), F.lit(1) == 1)
         .when(word.isin(*PASSED_OVER), nothing)
         .otherwise(unknown.cast("boolean"))
     )
@@ -144,4 +185,6 @@ def _place(records: DataFrame, sequence_by: str) -> Column:
             hint="name a column with `sequence_by`, or let the kafka source give "
             "`message_columns: [offset]`",
         )
-    return F.struct(*[value.alias(f"p{n}") for n, value in enumerate((*named, *offset))])
+    places = [*named, *offset]
+    together = F.struct(*[value.alias(f"p{n}") for n, value in enumerate(places)])
+    return places[0] if len(places) == 1 else together

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.log import commit_times
 from deltaworks.engines.spark.engine import SparkEngine
-from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.errors import told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,14 +20,10 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 
 def changes_between(spark: SparkSession, location: str, *, first: int, last: int) -> DataFrame:
     """What the commits from one version to another did, both included, lazily."""
-    from pyspark.errors import PySparkException
-
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", first).option("endingVersion", last)
-    try:
+    with told():
         return reader.load(location)
-    except PySparkException as error:
-        raise translate(error) from error
 
 
 def table_as_inserts(

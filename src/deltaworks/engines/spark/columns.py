@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltaworks.errors import SpecError
+from deltaworks.model.schema import Schema
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -158,6 +159,20 @@ def refuse_twins(names: Iterable[str], *, where: str, hint: str) -> None:
         if name.lower() in seen:
             raise SpecError(f'{where} gives two columns named "{name}"', hint=hint)
         seen.add(name.lower())
+
+
+def refuse_spelling(
+    frame: DataFrame, what: str, fits: Callable[[str], bool], *, leave_out: Iterable[str] = ()
+) -> None:
+    """Raise when a column, or a field of one, has a name that files of a format cannot have."""
+    left_out = {name.lower() for name in leave_out}
+    for field in Schema.from_json(frame.schema.json()).fields:
+        if field.key[0] not in left_out and not fits(field.names[-1]):
+            raise SpecError(
+                f'{what} cannot have a column named "{field.path}"',
+                hint="give it another name with a rename step",
+                context={"column": field.path},
+            )
 
 
 def column(frame: DataFrame, name: str) -> Column:

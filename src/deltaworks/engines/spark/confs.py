@@ -7,21 +7,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from deltaworks.engines.spark.compiler import Compiler
 from deltaworks.engines.spark.memory import driver_memory_mebibytes
+from deltaworks.engines.spark.relied_on import (
+    ALWAYS,
+    CATALOG_KEY,
+    DELTA_CATALOG,
+    JAVA_ZONE,
+    UNLESS_TOLD,
+)
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import ConfigError
 from deltaworks.redact import holds_secret, secret_pattern
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 SCRATCH_KEY = "spark.deltaworks.scratch"
 """Set on sessions that we started: the folder to remove when they stop."""
-
-# Every stored timestamp is UTC; a session in another zone would read dates differently.
-RUNTIME_CONF: Mapping[str, str] = MappingProxyType({"spark.sql.session.timeZone": "UTC"})
 _LOOPBACK = "127.0.0.1"
 _ONLY_AT_START = (
     "spark.driver.extraJavaOptions",
@@ -84,6 +86,7 @@ def build_conf(
         # A class loader of Spark's own, which spark.jars would use, starts slower.
         _append(conf, "spark.driver.extraClassPath", map(str, jars), separator=os.pathsep)
     else:
+        _append(conf, "spark.executor.extraJavaOptions", [JAVA_ZONE], separator=" ")
         _append(conf, "spark.jars", [jar.as_uri() for jar in jars], separator=",")
     return conf
 
@@ -112,7 +115,7 @@ def refuse_contradictions(settings: SessionSettings) -> None:
     """Refuse a setting of the user's that we would have to overrule."""
     for key, value in _fixed(settings).items():
         wanted = settings.conf.get(key, value)
-        if wanted != value:
+        if wanted.lower() != value.lower():
             raise ConfigError(
                 f"{key} is always {value} here, but the Spark settings say {wanted}",
                 hint=f"remove {key} from the Spark settings",
@@ -131,9 +134,9 @@ def refuse_exposed(settings: SessionSettings) -> None:
 
 def _fixed(settings: SessionSettings) -> dict[str, str]:
     return {
-        **RUNTIME_CONF,
+        **ALWAYS,
         "spark.master": settings.master,
-        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        CATALOG_KEY: DELTA_CATALOG,
     }
 
 
@@ -144,8 +147,7 @@ def _defaults(settings: SessionSettings, scratch: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **redaction_settings(),
         "spark.sql.catalogImplementation": "in-memory",
-        # The old form, INT96, has no statistics, and delta-rs misreads moments far from today.
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **UNLESS_TOLD,
         # Otherwise Spark makes a folder in the user's working directory.
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
     }

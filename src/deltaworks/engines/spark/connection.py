@@ -11,7 +11,13 @@ from weakref import WeakSet
 
 from deltaworks.engines.reach import reach
 from deltaworks.engines.spark.confs import SessionSettings
-from deltaworks.errors import EngineError, MissingDependencyError, UnsupportedOperation
+from deltaworks.engines.spark.relied_on import JAVA_ZONE
+from deltaworks.errors import (
+    ConfigError,
+    EngineError,
+    MissingDependencyError,
+    UnsupportedOperation,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +35,20 @@ def has_jvm(spark: SparkSession) -> bool:
 
 
 def sibling(spark: SparkSession) -> SparkSession:
-    """Another session on the same Spark, with settings and views of its own."""
+    """Another session that works as one of ours does: its settings, and views of its own."""
+    other = apart(spark)
+    if has_jvm(spark):  # a new session knows only what the JVM was started with
+        _own_settings(other).putAll(_own_settings(spark))
+    return other
+
+
+def _own_settings(spark: SparkSession) -> Any:
+    """The settings of a session in its JVM, where one call carries all of them."""
+    return cast("Any", spark)._jsparkSession.sessionState().conf().settings()
+
+
+def apart(spark: SparkSession) -> SparkSession:
+    """Another session on the same Spark, which does not touch that one."""
     if has_jvm(spark):
         return spark.newSession()
     other: Any = cast("Any", spark).cloneSession()
@@ -76,6 +95,21 @@ def require_jvm(spark: SparkSession, what: str, *, instead: str) -> None:
     """Refuse what only a driver's own JVM can do, before anything is read."""
     if not has_jvm(spark):
         raise UnsupportedOperation(f"{what} does not work over Spark Connect", hint=instead)
+
+
+def require_java_zone(spark: SparkSession) -> None:
+    """Refuse to talk to a database from a JVM where the clock changes.
+
+    What a driver reads without a zone goes through Java's own, in which some hours do not exist.
+    """
+    zone = cast("Any", spark)._jvm.java.time.ZoneId.systemDefault()
+    if not zone.getRules().isFixedOffset():
+        raise ConfigError(
+            f"Java runs in the time zone {zone.getId()}, where the clock changes, so timestamps "
+            "of a database could be read an hour off",
+            hint=f"start it with {JAVA_ZONE} (spark.driver.extraJavaOptions), or let Deltaworks "
+            "start Spark",
+        )
 
 
 def connect(settings: SessionSettings, *, notify: Callable[[str], None]) -> SparkSession:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _CHECK = "delta.constraints."
+_FILLED = ("delta.generationExpression", "delta.identity", "CURRENT_DEFAULT")
+"""The notes of columns that the table gives a value where rows have none."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,36 @@ def _columns(rule: str) -> frozenset[str]:
     return frozenset((outer or name).lower() for outer, name in columns_of(rule))
 
 
-def violations(frame: DataFrame, table: TableInfo) -> tuple[CheckResult, ...]:
-    """The rules that rows of the batch break, with a few of those rows."""
+def lacks(frame: DataFrame, table: TableInfo) -> tuple[str, ...]:
+    """Columns that a rule of the table names, that rows do not have and nothing fills."""
+    have = {name.lower() for name in frame.columns}
+    named = {name for rule in constraints(table) for name in rule.columns}
+    return tuple(
+        entry["name"]
+        for entry in json.loads(table.schema.document)["fields"]
+        if entry["name"].lower() in named - have
+        and not any(note.startswith(_FILLED) for note in entry["metadata"])
+    )
+
+
+def filled(frame: DataFrame, table: TableInfo) -> DataFrame:
+    """The rows with NULL in the columns that they lack and that a rule of the table names."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    types = StructType.fromJson(json.loads(table.schema.document))
+    added = {name: F.lit(None).cast(types[name].dataType) for name in lacks(frame, table)}
+    return frame.withColumns(added) if added else frame
+
+
+def violations(
+    frame: DataFrame, table: TableInfo, *, about: Sequence[str] = ()
+) -> tuple[CheckResult, ...]:
+    """The rules that rows of the batch break, with a few of those rows; `about` some columns."""
     have = {name.lower() for name in frame.columns}
     rules = [rule for rule in constraints(table) if rule.columns <= have]
+    if about:
+        rules = [rule for rule in rules if rule.columns & {name.lower() for name in about}]
     if not rules:
         return ()
     counts = frame.agg(*[_count(rule) for rule in rules]).collect()[0]

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import csv
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from deltaworks.config.files import shown_path
-from deltaworks.engines.spark.text_files import TextFiles
-from deltaworks.errors import InputError
-from deltaworks.model.batch import Bounds
+from deltaworks.engines.spark.text_files import TextFiles, only_spark_reads
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
     from pyspark.sql.types import StructType
-
-
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,22 +23,34 @@ class CsvFiles(TextFiles):
     quote: str
     header: bool
     null_value: str
+    escape: str = '"'
+    multiline: bool = False
 
     def cells(self, line: str) -> list[str]:
         """One line, cut as Spark cuts it."""
-        if len(self.delimiter) != 1:
-            return line.split(self.delimiter)
-        if not self.quote:
-            return next(csv.reader([line], delimiter=self.delimiter, quoting=csv.QUOTE_NONE))
-        return next(csv.reader([line], delimiter=self.delimiter, quotechar=self.quote))
+        return next(self._reader([line]), [""])
 
-    def plain_header(self, path: str) -> list[str] | None:
-        """The names in a file's first line, where Spark surely makes the same of them."""
-        _, line = next(self.lines(path), (0, ""))
-        names = line.split(self.delimiter)
-        are_plain = all(_PLAIN_NAME.fullmatch(name) and name != self.null_value for name in names)
-        differ = len({name.lower() for name in names}) == len(names)
-        return names if are_plain and differ else None
+    def header_names(self, path: str) -> list[str] | None:
+        """The names in a file's header, none for an empty file; None where only Spark can tell."""
+        if only_spark_reads(path) or (len(self.delimiter) != 1 and self.quote):
+            return None
+        lines = (line for _, line in self.lines(path))
+        first = next((line for line in lines if line.strip()), "")
+        rest = lines if self.multiline else ()
+        rows = self._reader(f"{line}\n" for line in chain([first], rest))
+        return [self._name(name, i) for i, name in enumerate(next(rows, []))] if first else []
+
+    def _name(self, cell: str, position: int) -> str:
+        """A column without a name is called after its position, as Spark calls it."""
+        return f"_c{position}" if cell in ("", self.null_value) else cell
+
+    def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        if len(self.delimiter) != 1:
+            return (line.rstrip("\n").split(self.delimiter) for line in lines)
+        if not self.quote:
+            return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE)
+        escape = self.escape if self.escape not in ("", self.quote) else None
+        return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote, escapechar=escape)
 
     def records(self, path: str) -> Iterator[tuple[int, str]]:
         first = 2 if self.header else 1
@@ -62,20 +68,7 @@ class CsvFiles(TextFiles):
                 return f'column "{field.name}": "{cell}" is not {field.dataType.simpleString()}'
         return f"the row cannot be read: {raw[:200]}"
 
-
-def check_headers(bounds: Bounds, files: CsvFiles) -> None:
-    """Files of one source have the same columns in the same order, or are refused by name."""
-    first: tuple[str, list[str]] | None = None
-    for stamp in bounds.files:
-        line = next(files.lines(stamp.path), None)
-        if line is None:
-            continue
-        names = files.cells(line[1])
-        if first is None:
-            first = (stamp.path, names)
-        elif [n.lower() for n in names] != [n.lower() for n in first[1]]:
-            raise InputError(
-                f"{shown_path(stamp.path)}:1: the header ({', '.join(names)}) is not that "
-                f"of {shown_path(first[0])} ({', '.join(first[1])})",
-                hint="read files of different columns as sources of their own",
-            )
+    def remedy(self, raw: str) -> str:
+        if self.quote and not self.multiline and raw.count(self.quote) % 2:
+            return "say `multiline: true` if a quoted cell goes on in the next line, or correct it"
+        return super().remedy(raw)

@@ -8,11 +8,12 @@ as a whole or not at all, and is never moved in twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from deltaworks.contracts.context import no_doubt
 from deltaworks.engines.databases.address import Address
 from deltaworks.engines.databases.books import Books
 from deltaworks.engines.databases.server import STAGE, Column, Conversation, Place, Server
@@ -75,7 +76,14 @@ class DatabaseTable:
         with self.server.open(self.address, read_only=True) as talk:
             return self._fitted(talk, frame).target is not None
 
-    def land(self, frame: DataFrame, txn: Txn, *, replace: bool) -> CommitInfo:
+    def land(
+        self,
+        frame: DataFrame,
+        txn: Txn,
+        *,
+        replace: bool,
+        confirm: Callable[[], None] = no_doubt,
+    ) -> CommitInfo:
         """Put a batch into the table; the same batch again changes nothing."""
         with self.server.open(self.address, read_only=False) as talk:
             fitted = self._fitted(talk, frame)
@@ -86,11 +94,14 @@ class DatabaseTable:
             short = hashlib.sha256(f"{home.label}\n{txn.app_id}".encode()).hexdigest()[:16]
             stage = Place(home.schema, f"{STAGE}{short}")
             books.make(talk)
+            if fitted.target:
+                self.server.mark(talk, fitted.target)
             kinds = {column.name: column.kind for column in fitted.columns}
             self.server.make_stage(talk, stage, fitted.target, kinds)
             talk.commit()
         try:
             rows = self._stage(frame, stage, fitted)
+            confirm()
             return self._move_in(stage, home, fitted, txn, rows=rows, replace=replace)
         finally:
             with suppress(DeltaworksError):  # the next batch of this writer drops it first
@@ -233,6 +244,7 @@ class DatabaseTable:
         if self.keys:
             typed.append(f"PRIMARY KEY ({', '.join(map(self.server.quoted, self.keys))})")
         talk.run(f"CREATE TABLE {self.server.sql_of(home)} ({', '.join(typed)})")
+        self.server.mark(talk, home)
 
     def _refuse_bad_keys(self, talk: Conversation, stage: Place) -> None:
         keys, rows = [self.server.quoted(key) for key in self.keys], self.server.sql_of(stage)

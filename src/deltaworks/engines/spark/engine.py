@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltaworks.engines.deltars.log import check_log
 from deltaworks.engines.deltars.look import parse_user_metadata
 from deltaworks.engines.spark.columns import quoted
-from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.errors import told
 from deltaworks.errors import TableNotFound
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo
@@ -31,7 +31,7 @@ class SparkEngine:
         """The table as it is now; None when no table is there."""
         check_log(location)
         try:
-            detail = self._one(f"DESCRIBE DETAIL {table_sql(location)}")
+            detail = self._rows(f"DESCRIBE DETAIL {table_sql(location)}")[0]
             frame = self.read(location)
             latest = self.history(location, limit=1)[0].version
         except TableNotFound:
@@ -55,35 +55,26 @@ class SparkEngine:
     def history(self, location: str, *, limit: int | None = None) -> tuple[CommitRecord, ...]:
         """Commits, newest first."""
         most = "" if limit is None else f" LIMIT {limit}"
-        rows = self._sql(f"DESCRIBE HISTORY {table_sql(location)}{most}").collect()
+        rows = self._rows(f"DESCRIBE HISTORY {table_sql(location)}{most}")
         return tuple(_record(row) for row in rows)
 
     def count(self, location: str) -> int:
         """The rows of a table, counted by reading it."""
-        return self.read(location).count()
+        frame = self.read(location)
+        with told():
+            return frame.count()
 
     def read(self, location: str, *, version: int | None = None) -> DataFrame:
         """The rows of a table, lazily."""
-        from pyspark.errors import PySparkException
-
         reader = self.spark.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
-        try:
+        with told():
             return reader.load(location)
-        except PySparkException as error:
-            raise translate(error) from error
 
-    def _sql(self, text: str) -> DataFrame:
-        from pyspark.errors import PySparkException
-
-        try:
-            return self.spark.sql(text)
-        except PySparkException as error:
-            raise translate(error) from error
-
-    def _one(self, text: str) -> Row:
-        return self._sql(text).collect()[0]
+    def _rows(self, text: str) -> list[Row]:
+        with told():
+            return self.spark.sql(text).collect()
 
 
 def _record(row: Row) -> CommitRecord:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from deltaworks.engines.files import damaged_file
 from deltaworks.engines.spark.causes import Cause, causes_of
@@ -11,11 +12,13 @@ from deltaworks.engines.spark.jdbc_errors import jdbc_error
 from deltaworks.engines.spark.kafka_errors import kafka_error
 from deltaworks.engines.spark.lost_jvm import is_lost, lost_jvm
 from deltaworks.engines.spark.notes import noted
+from deltaworks.engines.spark.table_errors import TABLE_ERRORS
 from deltaworks.engines.spark.value_errors import VALUE_ERRORS
 from deltaworks.engines.spark.worker_errors import worker_trouble
 from deltaworks.errors import (
     CommitConflict,
     ConstraintViolated,
+    DamagedData,
     DamagedTable,
     DeltaworksError,
     EngineError,
@@ -26,7 +29,6 @@ from deltaworks.errors import (
     SpecError,
     StorageError,
     TableNotFound,
-    UnsupportedOperation,
     VersionNotFound,
 )
 from deltaworks.suggest import did_you_mean
@@ -67,6 +69,18 @@ TYPE_NAMES = (
     "interval",
 )
 """Words for types, the usual ones first, for suggestions."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What Spark raises inside becomes one of our errors, its cause kept."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise translate(error) from error
 
 
 def translate(error: BaseException) -> DeltaworksError:
@@ -156,7 +170,7 @@ def _unreadable_file(cause: Cause) -> DeltaworksError:
             hint="nothing was written; restore the file from a backup before you run again",
         )
     if cause.condition.endswith("FILE_NOT_EXIST"):
-        return DamagedTable(
+        return DamagedData(
             f'data file "{path}" is gone', hint="restore it from a backup, or restore the table"
         )
     return damaged_file(path)
@@ -228,6 +242,16 @@ def _column_name(cause: Cause) -> SpecError:
     )
 
 
+def _twins(cause: Cause) -> SpecError:
+    name = _bare(cause.parameters.get("columnName", ""))
+    return SpecError(
+        f'there are two columns named "{name}"; upper and lower case make no difference',
+        hint="give one of them another name where the rows come from, or read only the columns "
+        "you need with `schema` and `unknown_columns: ignore`",
+        context={"column": name},
+    )
+
+
 def _column_type(cause: Cause) -> SpecError:
     name = _bare(cause.parameters.get("columnName", ""))
     kind = cause.parameters.get("columnType", "").strip('"').lower()
@@ -278,6 +302,14 @@ def _not_null(cause: Cause) -> ConstraintViolated:
     )
 
 
+def _no_column(cause: Cause) -> ConstraintViolated:
+    column = cause.parameters.get("columnName", "")
+    return ConstraintViolated(
+        f'column "{column}" of the table takes no NULL, and the rows do not have it',
+        hint="add the column to the rows in a derive step",
+    )
+
+
 def _outside_replace_where(cause: Cause) -> ConstraintViolated:
     values = _values(cause.message.rpartition("with values:")[2])
     rule = _rule(cause.parameters.get("replaceWhere", ""))
@@ -309,12 +341,6 @@ def _too_old(cause: Cause) -> VersionNotFound:
     )
 
 
-def _damaged(cause: Cause) -> DamagedTable:
-    return DamagedTable(
-        cause.first_line, hint="nothing was written; restore the log before you run again"
-    )
-
-
 def _no_log_folder(cause: Cause) -> StorageError:
     return StorageError(
         f'"{cause.parameters.get("path", "the table")}" cannot be written',
@@ -339,10 +365,6 @@ def _no_changes_kept(cause: Cause) -> InputError:
     )
 
 
-def _unsupported(cause: Cause) -> UnsupportedOperation:
-    return UnsupportedOperation(cause.first_line, hint="a newer Deltaworks may know these features")
-
-
 def _cancelled(_: Cause) -> Interrupted:
     return Interrupted(
         "the work was cancelled in Spark; no table was left half written",
@@ -352,6 +374,7 @@ def _cancelled(_: Cause) -> Interrupted:
 
 _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     **VALUE_ERRORS,
+    **TABLE_ERRORS,
     "UNRESOLVED_COLUMN.WITH_SUGGESTION": _unresolved,
     "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION": _unresolved,
     "FIELD_NOT_FOUND": _no_field,
@@ -360,6 +383,7 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "PYTHON_EXCEPTION": _python_code,
     "SPARK_JOB_CANCELLED": _cancelled,
     "INVALID_COLUMN_NAME_AS_PATH": _column_name,
+    "COLUMN_ALREADY_EXISTS": _twins,
     "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE": _column_type,
     "DELTA_METADATA_MISMATCH": _schema,
     "DELTA_FAILED_TO_MERGE_FIELDS": _schema,
@@ -376,9 +400,6 @@ _BY_CONDITION: dict[str, Callable[[Cause], DeltaworksError]] = {
     "DELTA_REPLACE_WHERE_MISMATCH": _outside_replace_where,
     "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": _constraint,
     "DELTA_NOT_NULL_CONSTRAINT_VIOLATED": _not_null,
-    "DELTA_VERSIONS_NOT_CONTIGUOUS": _damaged,
-    "DELTA_TRUNCATED_TRANSACTION_LOG": _damaged,
+    "DELTA_MISSING_NOT_NULL_COLUMN_VALUE": _no_column,
     "DELTA_CANNOT_CREATE_LOG_PATH": _no_log_folder,
-    "DELTA_UNSUPPORTED_FEATURES_FOR_READ": _unsupported,
-    "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE": _unsupported,
 }

@@ -8,11 +8,13 @@ removed before the next one of its writer.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from deltaworks.contracts.context import no_doubt
+from deltaworks.engines.folder_manifest import is_ours, is_seen
 from deltaworks.engines.spark.measure import RowCounter
 from deltaworks.errors import InputError, StorageError
 from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, SinkState, Txn
@@ -53,8 +55,8 @@ class FolderWriter(ABC):
         """Finish or undo what a crash cut in two."""
 
     @abstractmethod
-    def refuse_foreign(self, *, replace: bool) -> None:
-        """A file, or a folder that we did not make, is never replaced: it may be anybody's."""
+    def refuse_foreign(self, manifest: Manifest, *, replace: bool) -> None:
+        """A file, or a folder with files of others, is never replaced: they may be anybody's."""
 
     @abstractmethod
     def clear_staging(self) -> None:
@@ -79,7 +81,13 @@ class FolderWriter(ABC):
         )
 
     def write(
-        self, frame: DataFrame, txn: Txn, *, replace: bool, partition_by: tuple[str, ...]
+        self,
+        frame: DataFrame,
+        txn: Txn,
+        *,
+        replace: bool,
+        partition_by: tuple[str, ...],
+        confirm: Callable[[], None] = no_doubt,
     ) -> CommitInfo:
         """Land a batch; the same batch again changes nothing."""
         self.recover()
@@ -88,7 +96,7 @@ class FolderWriter(ABC):
             return CommitInfo(committed=False, note=LANDED_BEFORE)
         counter = RowCounter()
         try:
-            self.refuse_foreign(replace=replace)
+            self.refuse_foreign(manifest, replace=replace)
             if not replace:
                 self._refuse_mixture(manifest, frame.columns)
             self.clear_staging()
@@ -96,6 +104,7 @@ class FolderWriter(ABC):
             # Overwritten, as what is left of a folder on S3 may be a mark that only Spark sees.
             writer.mode("overwrite").partitionBy(*partition_by).save(self.staging)
             rows = counter.rows()
+            confirm()
             document = {
                 **manifest,
                 "id": manifest["id"] or uuid4().hex,
@@ -142,9 +151,17 @@ def a_file(folder: str) -> InputError:
     )
 
 
-def foreign(folder: str) -> InputError:
+def refuse_files(folder: str, files: Iterable[str], manifest: Manifest) -> None:
+    """Refuse to replace a folder with files of others, which its readers would miss."""
+    theirs = next((path for path in files if is_seen(path) and not is_ours(path, manifest)), None)
+    if theirs is not None:
+        raise foreign(folder, such_as=theirs)
+
+
+def foreign(folder: str, *, such_as: str = "") -> InputError:
     """The error for a folder that is not ours to replace."""
+    example = f', such as "{such_as}"' if such_as else ""
     return InputError(
-        f'folder "{folder}" holds files that Deltaworks did not write',
-        hint="choose another path, or move them away first",
+        f'folder "{folder}" holds files that Deltaworks did not write{example}',
+        hint="choose another path, or move them away first; nothing was replaced",
     )

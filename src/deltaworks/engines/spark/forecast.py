@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.engines.clearance import require_free
+from deltaworks.engines.commit_protocol import require_committer_of
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.spark.audit import written_too
-from deltaworks.engines.spark.constraints import violations
-from deltaworks.engines.spark.diff import diffed
+from deltaworks.engines.spark.constraints import filled, lacks, violations
+from deltaworks.engines.spark.diff import ACTION, INSERT, changed_rows, diffed
 from deltaworks.engines.spark.engine import table_sql
-from deltaworks.engines.spark.fit import fit, frame_schema
-from deltaworks.engines.spark.hybrid import MERGES, Hybrid
+from deltaworks.engines.spark.fit import fit, frame_schema, refuse_append_only, refuse_outside
+from deltaworks.engines.spark.hybrid import MERGES, Hybrid, is_sparks_to_try
 from deltaworks.engines.spark.keyed import Keyed, keyed
-from deltaworks.engines.spark.layout import as_asked, check_layout, refuse_other_partitions
-from deltaworks.engines.spark.merge import comparisons, merge_sql, written_columns
+from deltaworks.engines.spark.layout import (
+    as_asked,
+    check_layout,
+    layout_changes,
+    refuse_names,
+    refuse_other_partitions,
+)
+from deltaworks.engines.spark.merge import (
+    comparisons,
+    first_rows,
+    merge_sql,
+    without_deletes,
+    written_columns,
+)
+from deltaworks.engines.spark.stored import as_stored, refuse_padded_keys, unpadded
 from deltaworks.engines.spark.strategy import Strategy, choose
-from deltaworks.engines.spark.write import grows, merged_ranges, refuse_outside, without_deletes
-from deltaworks.errors import ConstraintViolated
+from deltaworks.engines.spark.write import grows, merged_ranges
+from deltaworks.errors import ConstraintViolated, EngineError
 from deltaworks.model.merge_facts import DiffFacts, FilesUsed
 from deltaworks.model.results import CheckResult, OutputPlan
-from deltaworks.model.schema import SchemaChange, compare
+from deltaworks.model.schema import KEPT, MISSING, SchemaChange, replaced
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import TableRef
 from deltaworks.model.write import Append, Layout, Overwrite, Scd2, Upsert, Write, Writer
@@ -52,15 +69,25 @@ class Forecast:
         self._writer = writer
 
     def plan(self, frame: DataFrame, write: Write, basis: OutputPlan) -> OutputPlan:
-        """What the write would do, with its row counts and the MERGE."""
-        table = self._table(frame, write)
+        """What the write would do, with its row counts and the MERGE; or why it is refused."""
+        stands = self._standing()
+        table = self._as_asked(stands, frame, write)
         basis = replace(basis, exists=table is not None)
         if isinstance(write, Upsert | Scd2):
-            with keyed(self.spark, frame, table, write, self.now) as batch:
+            with self._keyed(frame, table, write) as batch:
                 if table is None:
+                    first = first_rows(batch.frame, batch.write)
+                    self._by_deltars(lambda hybrid: hybrid.takes_first(first))
                     return _first_merge(batch, basis)
-                return self._merge(batch, table, basis)
-        return _plain(frame, table, write, basis)
+                planned = self._merge(batch, table, basis)
+        else:
+            planned = self._plain(frame, table, write, basis)
+        if stands is None:
+            return planned
+        changes = layout_changes(
+            self.spark, stands, self.layout, may_repartition=_replaces_schema(write)
+        )
+        return replace(planned, schema_changes=(*planned.schema_changes, *changes))
 
     def check(self, frame: DataFrame) -> None:
         """Raise when the table cannot be laid out as asked."""
@@ -70,12 +97,12 @@ class Forecast:
         """Raise what the write would find wrong with the rows."""
         table = self._table(frame, write)
         if isinstance(write, Upsert | Scd2):
-            with keyed(self.spark, frame, table, write, self.now) as batch:
+            with self._keyed(frame, table, write) as batch:
                 if table is not None:
                     _fit_merge(batch, table)
         elif table is not None and not _replaces_schema(write):
             fit(frame, table, merge_schema=write.merge_schema)
-        if broken := self.violations(frame):
+        if broken := self.violations(frame, write):
             raise ConstraintViolated(
                 f'a rule of table "{self.ref.label}" is broken: '
                 f"{broken[0].name}: {broken[0].detail}",
@@ -83,14 +110,66 @@ class Forecast:
                 context={"violations": broken},
             )
 
-    def violations(self, frame: DataFrame) -> tuple[CheckResult, ...]:
-        """Rules of the table itself that rows would break."""
+    @contextmanager
+    def _keyed(
+        self, frame: DataFrame, table: TableInfo | None, write: Upsert | Scd2
+    ) -> Iterator[Keyed]:
+        """The batch as it would be merged."""
+        folders = self.layout.partition_by if table is None else table.partition_columns
+        if table is not None:
+            refuse_padded_keys(table, write.keys)
+        rows = as_stored(frame, folders)
+        with (
+            unpadded(self.spark, table),
+            keyed(self.spark, rows, table, write, self.now) as batch,
+        ):
+            yield batch
+
+    def violations(self, frame: DataFrame, write: Write) -> tuple[CheckResult, ...]:
+        """Rules of the table itself that rows would break; those that only delete break none."""
         table = self._log.info(self.ref.location)
-        return () if table is None else violations(frame, table)
+        if table is None:
+            return ()
+        if not isinstance(write, Upsert):
+            leaves = isinstance(write, Scd2) or _replaces_schema(write)
+            return violations(frame if leaves else filled(frame, table), table)
+        kept = without_deletes(frame, write)
+        lacking = lacks(kept, table)
+        more = self._of_new_rows(kept, table, write, lacking) if lacking else ()
+        return (*violations(kept, table), *more)
+
+    def _of_new_rows(
+        self, frame: DataFrame, table: TableInfo, write: Upsert, lacking: Sequence[str]
+    ) -> tuple[CheckResult, ...]:
+        """Rules that only rows break which are new, because they lack a column."""
+        with self._keyed(frame, table, write) as batch:
+            fitted, _ = _fit_merge(batch, as_asked(table, self.layout))
+            stores = self._log.stores
+            with diffed(self.spark, fitted, table, write, batch.facts, stores=stores) as (rows, _):
+                new = changed_rows(rows.filter(f"{ACTION} = '{INSERT}'"))
+                return violations(filled(new, table), table, about=lacking)
+
+    def _standing(self) -> TableInfo | None:
+        """The table as it stands, or nothing where one can be made; raises where neither is."""
+        look = self._log.look(self.ref.location)
+        if look is None:
+            require_free(self.ref.location, self._log.stores)
+            return None
+        look.refuse_writing()
+        require_committer_of(look, "spark", self._log.stores)
+        return look.info()
 
     def _table(self, frame: DataFrame, write: Write) -> TableInfo | None:
         """The table as it would be once it is laid out as asked."""
-        table = self._log.info(self.ref.location)
+        return self._as_asked(self._log.info(self.ref.location), frame, write)
+
+    def _as_asked(
+        self, table: TableInfo | None, frame: DataFrame, write: Write
+    ) -> TableInfo | None:
+        columns = frame.columns
+        if isinstance(write, Upsert):
+            columns = written_columns(write, columns)
+        refuse_names(frame, columns, table, self.layout)
         check_layout(frame, self.layout)
         if table is None:
             return None
@@ -103,6 +182,8 @@ class Forecast:
         stores = self._log.stores
         with diffed(self.spark, fitted, table, write, facts, stores=stores) as (_, diff):
             strategy = choose(write, facts, diff, table, grows=grows(changes))
+        if diff.takes_away:
+            refuse_append_only(table)
         small = not grows(changes) and self._small(fitted, table, write, diff)
         shown = replace(write, merge_schema=write.merge_schema or grows(changes))
         statement = merge_sql(
@@ -115,12 +196,12 @@ class Forecast:
         )
         return replace(
             basis,
-            schema_changes=changes,
+            schema_changes=_kept(changes),
             sql=statement if strategy.write == "merge" else "",
             rows_to_insert=diff.insert,
             rows_to_update=diff.update,
             rows_to_delete=diff.delete + diff.missing,
-            rows_unchanged=batch.rows_unchanged(diff.unchanged),
+            rows_unchanged=batch.rows_unchanged(diff.unchanged_of(facts.rows)),
             rows_to_drop=batch.dropped,
             strategy=MERGES if small and strategy.write != "nothing" else strategy.text(),
             advice="" if small else strategy.advice,
@@ -129,10 +210,50 @@ class Forecast:
 
     def _small(self, frame: DataFrame, table: TableInfo, write: Upsert, diff: DiffFacts) -> bool:
         """Whether delta-rs would make the commit."""
+        touched = diff.scope.bytes
+        return self._by_deltars(lambda one: one.takes(frame, table, write, touched_bytes=touched))
+
+    def _by_deltars(self, takes: Callable[[Hybrid], bool]) -> bool:
+        """Whether delta-rs would write the batch; raises where only it may and it cannot."""
         hybrid = Hybrid(
-            spark=self.spark, location=table.location, layout=self.layout, writer=self._writer
+            spark=self.spark, location=self.ref.location, layout=self.layout, writer=self._writer
         )
-        return hybrid.takes(frame, table, write, touched_bytes=diff.scope.bytes)
+        try:
+            return takes(hybrid)
+        except EngineError as error:
+            if hybrid.forced or not is_sparks_to_try(error):
+                raise
+            return False
+
+    def _plain(
+        self,
+        frame: DataFrame,
+        table: TableInfo | None,
+        write: Append | Overwrite,
+        basis: OutputPlan,
+    ) -> OutputPlan:
+        """An append or an overwrite."""
+        rows, covered = frame.count(), write.replace_where if isinstance(write, Overwrite) else ""
+        refuse_outside(frame, covered)
+        if table is None:
+            self._by_deltars(lambda hybrid: hybrid.takes_first(frame))
+            return replace(basis, rows_to_insert=rows, rows_to_update=0, rows_to_delete=0)
+        if _replaces_schema(write):
+            changes = replaced(table.schema, frame_schema(frame))
+        else:
+            fitted, changes = fit(frame, table, merge_schema=write.merge_schema)
+            if isinstance(write, Append) and not grows(changes):
+                self._by_deltars(lambda hybrid: hybrid.takes_more(fitted, table))
+        if isinstance(write, Overwrite) and (rows or table.rows != 0):
+            refuse_append_only(table)
+        deleted = 0 if isinstance(write, Append) else None if covered else table.rows
+        return replace(
+            basis,
+            schema_changes=changes,
+            rows_to_insert=rows,
+            rows_to_update=0,
+            rows_to_delete=deleted,
+        )
 
 
 def _files(strategy: Strategy, diff: DiffFacts) -> FilesUsed:
@@ -162,25 +283,10 @@ def _first_merge(batch: Keyed, basis: OutputPlan) -> OutputPlan:
     )
 
 
-def _plain(
-    frame: DataFrame, table: TableInfo | None, write: Append | Overwrite, basis: OutputPlan
-) -> OutputPlan:
-    """An append or an overwrite."""
-    rows, covered = frame.count(), write.replace_where if isinstance(write, Overwrite) else ""
-    refuse_outside(frame, covered)
-    if table is None:
-        return replace(basis, rows_to_insert=rows, rows_to_update=0, rows_to_delete=0)
-    if _replaces_schema(write):
-        changes = compare(table.schema, frame_schema(frame))
-    else:
-        changes = fit(frame, table, merge_schema=write.merge_schema)[1]
-    deleted = 0 if isinstance(write, Append) else None if covered else table.rows
-    return replace(
-        basis,
-        schema_changes=changes,
-        rows_to_insert=rows,
-        rows_to_update=0,
-        rows_to_delete=deleted,
+def _kept(changes: tuple[SchemaChange, ...]) -> tuple[SchemaChange, ...]:
+    """The same for a merge, which leaves alone what the rows do not have."""
+    return tuple(
+        replace(change, kind=KEPT) if change.kind == MISSING else change for change in changes
     )
 
 

@@ -17,6 +17,7 @@ from deltaworks.engines.spark.audit import marked, marks
 from deltaworks.engines.spark.columns import column, exact_json, quoted, require_columns
 from deltaworks.engines.spark.engine import SparkEngine
 from deltaworks.engines.spark.fit import fit
+from deltaworks.engines.spark.forms import form
 from deltaworks.engines.spark.key_ranges import usable, within
 from deltaworks.engines.spark.keys import (
     keep_one,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 VALID_FROM, VALID_TO = "valid_from", "valid_to"
 IS_CURRENT, ROW_HASH = "is_current", "row_hash"
 OWN_COLUMNS = (VALID_FROM, VALID_TO, IS_CURRENT, ROW_HASH)
+_NOT_UTF8 = "\ufffd"
+"""What stands in JSON for bytes that are no text."""
 _GONE, _NEW, _WINS = "__deltaworks_gone", "__deltaworks_new", "__deltaworks_wins"
 
 
@@ -134,7 +137,7 @@ def timelines(
     if stands is not None:
         old = stands.withColumn(_NEW, F.lit(col=False))
         rows = old.unionByName(rows, allowMissingColumns=True)
-    rows = _one_per_moment(rows.withColumn(ROW_HASH, _hash(tracked)), keys)
+    rows = _one_per_moment(rows.withColumn(ROW_HASH, _hash(rows, tracked)), keys)
     in_time = Window.partitionBy(*[column(rows, key) for key in keys]).orderBy(VALID_FROM)
     later = in_time.rowsBetween(1, Window.unboundedFollowing)
     repeats = F.coalesce(F.lag(ROW_HASH).over(in_time) == F.col(ROW_HASH), F.lit(col=False))
@@ -214,13 +217,20 @@ def _tracked(frame: DataFrame, write: Scd2) -> list[str]:
     return sorted(names, key=str.lower)
 
 
-def _hash(tracked: Sequence[str]) -> Column:
-    """NULLs leave no trace in it, so that a new column makes no new version by itself."""
+def _hash(rows: DataFrame, tracked: Sequence[str]) -> Column:
+    """NULLs leave no trace in it, so that a new column makes no new version by itself.
+
+    JSON writes all text that is not UTF-8 alike, so a row that may have some is told by its bytes.
+    """
     from pyspark.sql import functions as F
 
     if not tracked:
         return F.sha2(F.lit(""), 256)
-    return F.sha2(F.expr(exact_json(", ".join(quoted(name) for name in tracked))), 256)
+    json = F.expr(exact_json(", ".join(quoted(name) for name in tracked)))
+    kinds = {field.name.lower(): field.jsonValue()["type"] for field in rows.schema.fields}
+    forms = [F.expr(form(quoted(name), kinds[name.lower()])) for name in tracked]
+    by_bytes = F.concat(json, F.xxhash64(*forms).cast("string"))
+    return F.sha2(F.when(json.contains(_NOT_UTF8), by_bytes).otherwise(json), 256)
 
 
 def _merge(drawn: DataFrame, write: Scd2) -> Upsert:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from deltaworks.contracts.context import no_doubt
 from deltaworks.contracts.expression import columns_of
+from deltaworks.engines.deltars.alike import (
+    column_problem,
+    has_own_note,
+    key_problem,
+    value_problem,
+)
 from deltaworks.engines.deltars.batches import (
     GONE,
     BatchTable,
     Change,
     KeyedChange,
     create_table,
-    key_problem,
-    type_problem,
 )
 from deltaworks.engines.deltars.conditions import Sides, portable
 from deltaworks.engines.deltars.events import has_room
@@ -36,7 +41,7 @@ from deltaworks.engines.spark.merge import (
     updated_columns,
 )
 from deltaworks.engines.spark.sizing import estimated_bytes, is_local
-from deltaworks.errors import UnsupportedOperation
+from deltaworks.errors import EngineError, UnsupportedOperation
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import is_url
@@ -65,19 +70,24 @@ class Hybrid:
     writer: Writer
     few: bool = False
     """Whether the rows are known to be few, and the table is one of our own."""
+    confirm: Callable[[], None] = no_doubt
+    """Raises when the rows that were read are not those that were meant."""
+
+    @property
+    def forced(self) -> bool:
+        """Whether Spark must not take over what delta-rs cannot do."""
+        return self.writer == "deltars"
 
     def create(self, frame: DataFrame, stamp: Stamp) -> Change | None:
         """Make the table with its first rows, if asked: what Spark makes, every engine knows."""
         if not (self.few or self.writer == "deltars") or not self._may_try():
             return None
-        asked = self.layout.properties or self.layout.cluster_by
-        problem = type_problem(frame_schema(unmarked(frame)), new=True)
-        rows = self._rows(frame, "the table is to have properties" if asked else problem)
+        rows = self._rows(frame, self._first_problem(frame))
         if rows is None or not rows.num_rows:
             return None if rows is None else Change(version=None)
-        if not self._has_room(rows.nbytes):
-            return None
         partitions = self.layout.partition_by
+        if not self._fits(rows, value_problem(rows, partitions)):
+            return None
         version = create_table(self.location, rows, stamp, partition_by=partitions)
         return Change(version=version, inserted=rows.num_rows)
 
@@ -86,14 +96,16 @@ class Hybrid:
         if not self._may_try():
             return None
         target = BatchTable(table.location)
-        rows = self._rows(frame, target.problem(merges=False) or self._layout_problem(table))
+        rows = self._rows(frame, self._more_problem(target, table))
         if rows is None:
             return None
-        if not rows.num_rows or target.landed(stamp):
+        if not rows.num_rows:
             return Change(version=None)
-        if not self._has_room(rows.nbytes):
+        target.refuse_landed(stamp)
+        rows = _spelled(rows, table)
+        if not self._fits(rows, target.value_problem(rows)):
             return None
-        return target.add(_spelled(rows, table), stamp)
+        return target.add(rows, stamp)
 
     def upsert(
         self, frame: DataFrame, table: TableInfo, write: Upsert, stamp: Stamp
@@ -107,17 +119,38 @@ class Hybrid:
         if rows is None:
             return None
         came = _spelled(rows, table)
+        if not self._fits(came, target.value_problem(came)):
+            return None
         rows = one_per_key(came, change.keys, write.duplicates)
         if rows is None or not self._may_rewrite(target, rows, change):
             return None
-        if target.landed(stamp):
-            return Change(version=None, rows=rows.num_rows)
+        target.refuse_landed(stamp)
         done = target.merge(rows, change, stamp)
         return replace(done, duplicates=came.num_rows - rows.num_rows)
 
     def _may_rewrite(self, target: BatchTable, rows: pa.Table, change: KeyedChange) -> bool:
         touched = target.touched_bytes(rows, change.keys)
         return self._touches_little(touched) and self._has_room(rows.nbytes + touched)
+
+    def takes_first(self, frame: DataFrame) -> bool:
+        """Whether it would make the table, as far as can be told without computing the rows."""
+        if not (self.few or self.writer == "deltars") or not self._may_try():
+            return False
+        return self._may_collect(frame, self._first_problem(frame))
+
+    def takes_more(self, frame: DataFrame, table: TableInfo) -> bool:
+        """Whether it would add the rows, as far as can be told without computing them."""
+        if not self._may_try():
+            return False
+        return self._may_collect(frame, self._more_problem(BatchTable(table.location), table))
+
+    def _first_problem(self, frame: DataFrame) -> str:
+        told = self.layout.properties or self.layout.cluster_by
+        problem = column_problem(frame_schema(unmarked(frame)), new=True)
+        return "the table is to have properties" if told else problem
+
+    def _more_problem(self, target: BatchTable, table: TableInfo) -> str:
+        return target.problem(merges=False) or self._layout_problem(table)
 
     def takes(
         self, frame: DataFrame, table: TableInfo, write: Upsert, *, touched_bytes: int
@@ -158,7 +191,9 @@ class Hybrid:
         """The batch as Arrow; None when Spark is to write it."""
         if not self._may_collect(frame, problem):
             return None
-        return unmarked(frame).select("*").toArrow()  # anew, or kept rows would be computed again
+        rows = unmarked(frame).select("*").toArrow()  # anew, or kept rows would be computed again
+        self.confirm()
+        return rows
 
     def _may_collect(self, frame: DataFrame, problem: str) -> bool:
         """Whether delta-rs is to write the batch."""
@@ -169,6 +204,12 @@ class Hybrid:
         if problem:
             self._leave(problem)
         return not problem
+
+    def _fits(self, rows: pa.Table, problem: str) -> bool:
+        """Whether the very rows are for delta-rs, and there is room for them."""
+        if problem:
+            self._leave(problem)
+        return not problem and self._has_room(rows.nbytes)
 
     def _has_room(self, size_bytes: int) -> bool:
         """Whether the disk surely has room: delta-rs does not take it well when it fills up."""
@@ -191,6 +232,11 @@ class Hybrid:
                 hint="leave out `writer: deltars`; Spark can",
             )
         _LOG.debug("Spark commits to %s: %s", self.location, problem)
+
+
+def is_sparks_to_try(error: EngineError) -> bool:
+    """Whether delta-rs failed for reasons of its own: it cannot do it, and Spark may."""
+    return type(error) in (UnsupportedOperation, EngineError)
 
 
 def is_repeatable(frame: DataFrame) -> bool:
@@ -267,7 +313,7 @@ def _flagged(frame: DataFrame, write: Upsert) -> DataFrame:
 
 def _typed(schema: Schema) -> dict[str, tuple[str, str]]:
     fields = json.loads(schema.document)["fields"]
-    simple = [field for field in fields if isinstance(field["type"], str)]
+    simple = [f for f in fields if isinstance(f["type"], str) and not has_own_note(f)]
     return {field["name"].lower(): (field["name"], field["type"]) for field in simple}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.databases.slices import PART
 from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.connection import require_java_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,7 @@ class JdbcRead:
 
 def read_rows(spark: SparkSession, asked: JdbcRead) -> DataFrame:
     """The rows, each part by a connection of its own, as they are asked for."""
+    require_java_zone(spark)
     properties = {
         **asked.options,
         **_login(asked.driver, asked.user, asked.password),
@@ -71,6 +73,7 @@ class JdbcWrite:
 
 def write_rows(frame: DataFrame, asked: JdbcWrite) -> None:
     """Add the rows to a table that is there; several connections, each with its own commit."""
+    require_java_zone(frame.sparkSession)
     sent = frame.selectExpr(
         *(
             f"CAST({quoted(name)} AS {asked.moments[name]}) AS {quoted(name)}"

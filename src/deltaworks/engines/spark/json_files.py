@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.spark.text_files import TextFiles, fault_at
+from deltaworks.engines.drift import Drift, FileDrift
+from deltaworks.engines.spark.file_parts import Part, differences, without_folders
+from deltaworks.engines.spark.text_files import TextFiles, fault_at, fault_place
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 
@@ -72,6 +74,53 @@ def first_fault(bounds: Bounds, files: JsonFiles) -> InputError | None:
                 fault = files.fault(line, (), StructType([]))
                 return fault_at(files, stamp.path, number, raw=line, fault=fault)
     return None
+
+
+def judge_fields(
+    part: Part,
+    declared: StructType,
+    drift: Drift,
+    files: JsonFiles,
+    warn: Callable[[str], None],
+) -> None:
+    """Refuse or tell fields outside the declared columns, with the first record that has one.
+
+    Spark finds fields by their exact spelling, so that one in another case would be lost.
+    """
+    asked = without_folders(declared, part.files)
+    unknown, missing = differences(asked, part.columns, exact_case=True)
+    path, line = _first_with(part.files.bounds, files, unknown[0] if unknown else "")
+    misspelled = set(unknown) - set(differences(asked, part.columns)[0])
+    if misspelled:
+        raise InputError(
+            f'{fault_place(path, line)}: the record has "{unknown[0]}", which `schema` spells in '
+            "upper and lower case otherwise",
+            hint="spell it in `schema` as the records do",
+        )
+    found = FileDrift(path=path, line=line, unknown=unknown, missing=missing)
+    drift.judge([found], warn)
+
+
+def _first_with(bounds: Bounds, files: JsonFiles, field: str) -> tuple[str, int]:
+    """The file and line of the first record that has a field; the first file when none shows."""
+    names = field.split(".")
+    for stamp in bounds.files:
+        for number, line in files.lines(stamp.path):
+            if f'"{names[-1]}"' not in line:
+                continue
+            if files.multiline:
+                return stamp.path, 0
+            if _has(_loaded(line), names):
+                return stamp.path, number
+    return bounds.files[0].path, 0
+
+
+def _has(value: Any, names: Sequence[str]) -> bool:
+    if isinstance(value, list):
+        return any(_has(item, names) for item in value)
+    if not isinstance(value, dict) or names[0] not in value:
+        return False
+    return len(names) == 1 or _has(value[names[0]], names[1:])
 
 
 def refuse_lines(bounds: Bounds, files: JsonFiles) -> None:

@@ -6,7 +6,7 @@ text is put between brackets and before a last word: only when that word is read
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.columns import quoted
@@ -72,3 +72,32 @@ def records(frame: DataFrame, columns: StructType, *, corrupt: str) -> DataFrame
     apart = {TEXT, PARSED, _FITS, _RECORD}
     others = [F.col(quoted(name)) for name in rows.columns if name not in apart]
     return rows.select(*own, *others, F.when(~F.col(_FITS), F.col(TEXT)).alias(corrupt))
+
+
+def misfit(corrupt: str, columns: StructType) -> Column:
+    """Why a text does not fit the columns; the frame has what Spark could read of it."""
+    from pyspark.sql import functions as F
+
+    raw = F.col(corrupt)
+    found = F.concat_ws("; ", *_misfits(raw, columns, None, "", "$"))
+    fallback = F.lit("the record does not fit the columns")
+    told = F.when(found != "", found).otherwise(fallback)
+    return F.when(F.try_parse_json(raw).isNull(), F.lit("not JSON")).otherwise(told)
+
+
+def _misfits(
+    raw: Column, columns: StructType, inside: Column | None, above: str, path: str
+) -> Iterator[Column]:
+    """For every field, NULL or that its value in the text was not taken."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    for field in columns.fields:
+        name, place = f"{above}{field.name}", f"{path}['{field.name}']"
+        value = F.col(quoted(field.name)) if inside is None else inside.getField(field.name)
+        text, kind = F.get_json_object(raw, place), field.dataType.simpleString()
+        is_lost = value.isNull() & text.isNotNull()
+        told = F.concat(F.lit(f'column "{name}": "'), text, F.lit(f'" is not {kind}'))
+        yield F.when(is_lost if inside is None else inside.isNotNull() & is_lost, told)
+        if isinstance(field.dataType, StructType):
+            yield from _misfits(raw, field.dataType, value, f"{name}.", place)

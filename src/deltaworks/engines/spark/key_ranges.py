@@ -92,4 +92,8 @@ def _is_safe(kind: str, value: str) -> bool:
     """Whether a literal says exactly this value: no year beyond four digits, no odd characters."""
     if kind in _TIMES:
         return _MOMENT.fullmatch(value) is not None
-    return kind in _WHOLE or (len(value) <= _LONGEST_TEXT and value.isprintable())
+    if kind in _WHOLE:
+        return True
+    # a backslash or ${name} in a literal says something else under other settings of a session
+    special = "\\" in value or "${" in value
+    return len(value) <= _LONGEST_TEXT and value.isprintable() and not special

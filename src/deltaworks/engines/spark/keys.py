@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deltaworks.engines.spark.columns import column, exact_json, quoted, require_columns
 from deltaworks.engines.spark.comparing import column_type
+from deltaworks.engines.spark.forms import form
 from deltaworks.engines.spark.key_ranges import found_range, has_range
 from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.engines.spark.sizing import estimated_bytes, fitted
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 _ORDER = "__deltaworks_order"
 _TIE = "__deltaworks_tie"
 _ROWS = "__deltaworks_rows"
-_TIE_HINT = "choose a column for `duplicates.by` that tells them apart"
 
 
 def require_named(frame: DataFrame, write: Upsert) -> None:
@@ -36,7 +36,13 @@ def require_named(frame: DataFrame, write: Upsert) -> None:
         require_columns(frame, [write.duplicates.by], where="duplicates.by")
 
 
-def refuse_null_keys(frame: DataFrame, keys: Sequence[str], *, what: str = "merge key") -> None:
+def refuse_null_keys(
+    frame: DataFrame,
+    keys: Sequence[str],
+    *,
+    what: str = "merge key",
+    folders: Collection[str] = (),
+) -> None:
     """Raise when a key is NULL: such a row would be inserted again at every run."""
     from pyspark.sql import functions as F
 
@@ -45,10 +51,12 @@ def refuse_null_keys(frame: DataFrame, keys: Sequence[str], *, what: str = "merg
     if not samples:
         return
     count = nulls.agg(F.count(F.lit(1))).collect()[0][0]
+    named = next((key for key in keys if key.lower() in folders), "")
+    empty = f'; an empty "{named}" is NULL too: the table is partitioned by it' if named else ""
     raise BatchKeyError(
         f"{count:,} row{' has' if count == 1 else 's have'} NULL in {what} "
         f"{_named(keys)}, for example {samples[0]}",
-        hint="set such rows aside with a not_null check and `on_fail: quarantine`",
+        hint="set such rows aside with a not_null check and `on_fail: quarantine`" + empty,
         context={"samples": samples},
     )
 
@@ -83,7 +91,7 @@ def counted_keys(
         repeated = F.count_if(F.col(_ROWS) > 1)
         facts = _measured(_counted(frame, keys), frame, keys, repeated=repeated, folders=folders)
     if facts.rows_null_key:
-        refuse_null_keys(frame, keys)
+        refuse_null_keys(frame, keys, folders=folders)
     return facts
 
 
@@ -116,9 +124,7 @@ def without_marks(ranked: DataFrame) -> DataFrame:
     return ranked.drop(_TIE, _ROWS)
 
 
-def refuse_ties(
-    ranked: DataFrame, keys: Sequence[str], by: str, *, ties: int, hint: str = _TIE_HINT
-) -> None:
+def refuse_ties(ranked: DataFrame, keys: Sequence[str], by: str, *, ties: int, hint: str) -> None:
     """Raise when nothing tells which row wins."""
     if not ties:
         return
@@ -221,9 +227,11 @@ def fingerprint(frame: DataFrame) -> Column:
     parts = []
     for field in frame.schema.fields:
         value = column(frame, field.name)
-        is_nested = "<" in field.dataType.simpleString()
+        name, kind = quoted(field.name), field.jsonValue()["type"]
         parts.append(value.isNull())
-        parts.append(F.expr(exact_json(quoted(field.name))) if is_nested else value)
+        if not isinstance(kind, str):
+            parts.append(F.expr(exact_json(name)))  # a NULL within leaves its trace here
+        parts.append(F.expr(form(name, kind)))
     return F.xxhash64(*parts)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.keyed import keyed
 from deltaworks.engines.spark.keys import require_named
+from deltaworks.engines.spark.stored import as_stored, refuse_padded_keys, unpadded
 from deltaworks.engines.spark.write import TableWriter
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.table_info import TableInfo
@@ -26,18 +27,23 @@ def land_by_key(
 ) -> CommitInfo:
     """Merge a batch into the table as it stands, or make it."""
     table = writer.log.info(writer.location)
+    frame = as_stored(frame, writer.folders(table))
+    if table is not None:
+        refuse_padded_keys(table, asked.keys)
     if table is not None and isinstance(asked, Upsert):
         require_named(frame, asked)
         small = writer.upsert_small(frame, asked, table)
         if small is not None:
             return small
-    return _land(writer, keep(frame), asked, table, now=now)
+    with unpadded(writer.spark, table):
+        return _land(writer, keep(frame), asked, table, now=now)
 
 
 def replace_by_key(
     writer: TableWriter, frame: DataFrame, asked: Upsert | Scd2, *, now: datetime, keep: Keep
 ) -> CommitInfo:
     """Put a batch in the place of all that the table holds."""
+    frame = as_stored(frame, writer.folders(writer.log.info(writer.location)))
     return _land(writer, keep(frame), asked, None, now=now, replacing=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.columns import literal, missing_column, quoted
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
-from deltaworks.errors import EngineError, SchemaMismatch, UnsupportedOperation
-from deltaworks.model.schema import Schema
+from deltaworks.errors import EngineError, SchemaMismatch, SpecError, UnsupportedOperation
+from deltaworks.model.schema import CLUSTERING, PARTITIONS, PROPERTY, Schema, SchemaChange
 from deltaworks.model.table_info import TableInfo
+from deltaworks.model.table_properties import MAPPING, maps_columns
 from deltaworks.model.write import Layout, Stamp
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ _WITH_STATISTICS = (
 )
 _FEATURE = "delta.feature."
 _PARQUET = "parquet."
-_MAPPING = "delta.columnMapping.mode"
+_NOT_IN_NAMES = " ,;{}()\n\t="
+"""What Delta allows in the name of a column only where files keep columns under other names."""
 
 
 def stamp_settings(stamp: Stamp) -> dict[str, str]:
@@ -88,6 +91,37 @@ def check_layout(frame: DataFrame, layout: Layout) -> None:
     for name in layout.bloom:  # Parquet knows a column only as it is spelled
         if name not in frame.columns:
             raise missing_column(name, frame.columns, where="bloom")
+        if "." in name:
+            raise SpecError(
+                f'bloom names column "{name}": Parquet takes the dot for a path, and would keep no '
+                "filter of it",
+                hint="leave it out, or give the column another name with a rename step",
+            )
+
+
+def refuse_names(
+    frame: DataFrame, columns: Iterable[str], table: TableInfo | None, layout: Layout
+) -> None:
+    """Raise when a column that the table does not have yet has a name that it cannot have."""
+    properties = {**({} if table is None else table.properties), **layout.properties}
+    if maps_columns(properties):
+        return
+    has = set() if table is None else {field.key for field in table.schema.fields}
+    written = {name.lower() for name in columns}
+    for field in Schema.from_json(frame.schema.json()).fields:
+        wrong = next((letter for letter in field.names[-1] if letter in _NOT_IN_NAMES), "")
+        if wrong and field.key[0] in written and field.key not in has:
+            named = json.dumps(field.path, ensure_ascii=False)
+            raise SpecError(
+                f"a Delta table can have no column named {named}: "
+                f"its name holds {_LETTERS.get(wrong, json.dumps(wrong))}",
+                hint="give it another name with a rename step, or make the table with "
+                f"`properties: {{{MAPPING}: name}}`",
+                context={"column": field.path},
+            )
+
+
+_LETTERS = {" ": "a space", "\t": "a tab", "\n": "the end of a line"}
 
 
 def first_properties(layout: Layout, schema: Schema) -> dict[str, str]:
@@ -135,9 +169,9 @@ def _properties(properties: Mapping[str, str]) -> str:
 
 def refuse_other_partitions(table: TableInfo, layout: Layout, *, may_change: bool) -> None:
     """Raise when the pipeline asks for other partitions than the table has, or for no column."""
-    if layout.bloom and table.properties.get(_MAPPING, "none") != "none":
+    if layout.bloom and maps_columns(table.properties):
         raise UnsupportedOperation(
-            f'table "{table.location}" keeps its columns under other names ({_MAPPING}), '
+            f'table "{table.location}" keeps its columns under other names ({MAPPING}), '
             "and a Bloom filter would not be found under them",
             hint="leave out `bloom`",
         )
@@ -169,6 +203,25 @@ def _has_property(table: TableInfo, key: str, value: str) -> bool:
     if not name.startswith("delta."):
         return table.properties.get(key) == value
     return {k.lower(): v for k, v in table.properties.items()}.get(name) == value
+
+
+def layout_changes(
+    spark: SparkSession, table: TableInfo, layout: Layout, *, may_repartition: bool
+) -> tuple[SchemaChange, ...]:
+    """What `apply_layout` would change in the table, and an overwrite that may in its folders."""
+    has = {key.lower(): value for key, value in table.properties.items()}
+    found = [
+        SchemaChange(PROPERTY, key, has.get(key.lower(), "not set"), value)
+        for key, value in changed_properties(table, layout).items()
+    ]
+    old, new = table.partition_columns, layout.partition_by
+    if may_repartition and new and _lower(old) != _lower(new):
+        found.append(SchemaChange(PARTITIONS, "", ", ".join(old), ", ".join(new)))
+    clusters = _clustering(spark, table)
+    if layout.cluster_by and clusters != _lower(layout.cluster_by):
+        by = ", ".join(layout.cluster_by)
+        found.append(SchemaChange(CLUSTERING, "", ", ".join(clusters), by))
+    return tuple(found)
 
 
 def apply_layout(spark: SparkSession, table: TableInfo, layout: Layout) -> bool:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.durable import make_durable
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.engine import table_sql
 from deltaworks.engines.spark.layout import USER_METADATA, set_for_one_write
 from deltaworks.model.results import MaintenanceResult
+from deltaworks.model.table_properties import FILE_RETENTION, interval
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RETENTION = "delta.deletedFileRetentionDuration"
 LEAST_KEPT = timedelta(days=7)
 _LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
-_PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?")
 
 
 def optimize(
@@ -37,6 +36,8 @@ def optimize(
         answer = spark.sql(f"OPTIMIZE {table_sql(location)}{order}").collect()
     metrics = answer[0]["metrics"]
     found = DeltaRsEngine(stores).identity(location)
+    if found is not None:  # before a vacuum removes the files that these stand for
+        make_durable(location, found[1])
     return MaintenanceResult(
         operation="z-order" if z_order else "optimize",
         version=found[1] if found and metrics["numFilesRemoved"] else None,
@@ -51,11 +52,12 @@ def vacuum(
     """Remove files that no version needs which the table promises to keep."""
     log = DeltaRsEngine(stores)
     table = log.info(location)
-    kept = _kept(table.properties.get(RETENTION, "") if table else "")
-    if kept < LEAST_KEPT:
+    properties = table.properties if table else {}
+    kept = interval(properties, FILE_RETENTION, default=LEAST_KEPT)
+    if kept is None or kept < LEAST_KEPT:
         return MaintenanceResult(
             operation="vacuum",
-            note=f"{RETENTION} is below 7 days, and readers may need the files that long",
+            note=f"{FILE_RETENTION} is below 7 days, and readers may need the files that long",
         )
     with set_for_one_write(spark, {USER_METADATA: user_metadata, _LOGGING: "true"}):
         spark.sql(f"VACUUM {table_sql(location)}").collect()
@@ -66,10 +68,3 @@ def vacuum(
         files_added=0,
         files_removed=int(str(ended.metrics["numDeletedFiles"])),
     )
-
-
-def _kept(interval: str) -> timedelta:
-    """How long a table keeps files that it needs no more; `interval 30 days` as Delta writes it."""
-    parts = _PART.findall(interval.lower())
-    total = sum((timedelta(**{f"{unit}s": int(number)}) for number, unit in parts), timedelta())
-    return total if parts else LEAST_KEPT

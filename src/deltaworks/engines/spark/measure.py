@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from deltaworks.engines.spark.connection import has_jvm
 from deltaworks.engines.spark.lost_jvm import letting_go
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
 _LONGEST_WAIT_S = 3.0
+_LIMIT = re.compile(r"^[\s:+|-]*(?:Global|Local)Limit\b|^[\s:+|-]*(?:Tail|Offset)\b", re.MULTILINE)
 
 
 class RowCounter:
@@ -20,6 +23,7 @@ class RowCounter:
     def __init__(self) -> None:
         self._observation: Observation | None = None
         self._value: int | None = None
+        self._waited = False
 
     def watch(self, frame: DataFrame, *, where: Column | None = None) -> DataFrame:
         """The same frame, counted as it is read: every row, or those where something is true."""
@@ -37,17 +41,20 @@ class RowCounter:
                 self._value = _counted(self._observation)
         return self._value
 
-    def _completed(self) -> bool:
-        """Wait with a limit: Spark's own `get` waits for ever for a step it left out."""
+    def has_counted(self) -> bool:
+        """Whether rows have passed already, all of them or some."""
         java = getattr(self._observation, "_jo", None)
-        if java is None:  # over Connect counts come with the answer, or never
-            return bool(getattr(self._observation, "_result", None))
-        end = time.monotonic() + _LONGEST_WAIT_S
-        while not java.future().isCompleted():
-            if time.monotonic() > end:
-                return False
+        answered = getattr(self._observation, "_result", None)  # over Connect, or never
+        return bool(answered if java is None else java.future().isCompleted())
+
+    def _completed(self) -> bool:
+        """Wait once, with a limit: Spark's own `get` waits for ever for a step it left out."""
+        waits = getattr(self._observation, "_jo", None) is not None and not self._waited
+        end = time.monotonic() + (_LONGEST_WAIT_S if waits else 0)
+        self._waited = True
+        while not (completed := self.has_counted()) and time.monotonic() < end:
             time.sleep(0.01)
-        return True
+        return completed
 
 
 def _counted(observation: Observation) -> int | None:
@@ -57,3 +64,17 @@ def _counted(observation: Observation) -> int | None:
         return int(observation.get["rows"])
     except Py4JJavaError:  # Spark saw that no row can come, and left the step out
         return None
+
+
+def settle(spark: SparkSession) -> None:
+    """Wait until Spark has told what it counted in the jobs that have ended."""
+    if has_jvm(spark):  # over Connect counts come with the answer
+        with letting_go():
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(_LONGEST_WAIT_S * 1000))
+
+
+def may_stop_early(frame: DataFrame) -> bool:
+    """Whether a frame may leave rows unread that come before it, as a LIMIT does."""
+    return not has_jvm(frame.sparkSession) or bool(
+        _LIMIT.search(str(frame._jdf.queryExecution().analyzed().toString()))
+    )

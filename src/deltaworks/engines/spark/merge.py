@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from deltaworks.contracts.expression import without_target
-from deltaworks.engines.spark.audit import MARK
+from deltaworks.engines.spark.audit import MARK, written_too
 from deltaworks.engines.spark.columns import exact_json, quoted
+from deltaworks.engines.spark.forms import form, needs_form
 from deltaworks.engines.spark.key_ranges import condition
 from deltaworks.model.merge_facts import KeyRange
-from deltaworks.model.schema import Schema
+from deltaworks.model.schema import Schema, type_text
 from deltaworks.model.write import Upsert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 NEW = "new"
 AS_JSON = "json"
+AS_FORM = "form "
+"""Followed by the type, as a schema document has it."""
 NOT_AT_ALL = "not"
 
 
@@ -24,18 +31,20 @@ def key_match(keys: Sequence[str]) -> str:
 
 
 def comparisons(table: Schema, batch: Schema) -> dict[str, str]:
-    """How each column of the batch is compared: as it is, as JSON, as new, or not at all."""
-    types = {entry["name"].lower(): entry["type"] for entry in table.to_json()}
+    """How each column of the batch is compared: as it is, in a form, as new, or not at all."""
+    fields = json.loads(table.document)["fields"]
+    types = {field["name"].lower(): field["type"] for field in fields}
     ways = {}
-    for entry in batch.to_json():
-        kind = types.get(entry["name"].lower())
-        if kind is None:
-            ways[entry["name"].lower()] = NEW
-        elif "map<" in kind or (kind != entry["type"] and "<" in kind):
-            ways[entry["name"].lower()] = AS_JSON  # Spark compares no maps, nor unlike structs
     for field in json.loads(batch.document)["fields"]:
+        name, kind = field["name"].lower(), types.get(field["name"].lower())
         if field["metadata"].get(MARK):
-            ways[field["name"].lower()] = NOT_AT_ALL
+            ways[name] = NOT_AT_ALL
+        elif kind is None:
+            ways[name] = NEW
+        elif type_text(kind) != type_text(field["type"]) and not isinstance(kind, str):
+            ways[name] = AS_JSON  # Spark compares no unlike structs
+        elif needs_form(kind):
+            ways[name] = f"{AS_FORM}{json.dumps(kind)}"
     return ways
 
 
@@ -51,7 +60,11 @@ def _differs(name: str, way: str) -> str:
         return f"source.{column} IS NOT NULL"
     if way == AS_JSON:
         return f"NOT ({exact_json(f'target.{column}')} <=> {exact_json(f'source.{column}')})"
-    return f"NOT (target.{column} <=> source.{column})"
+    target, source = f"target.{column}", f"source.{column}"
+    if way.startswith(AS_FORM):
+        kind = json.loads(way.removeprefix(AS_FORM))
+        return f"NOT ({form(target, kind)} <=> {form(source, kind)})"
+    return f"NOT ({target} <=> {source})"
 
 
 def updated_columns(upsert: Upsert, batch: Sequence[str]) -> list[str]:
@@ -85,6 +98,33 @@ def update_when(upsert: Upsert, batch: Sequence[str], ways: Mapping[str, str]) -
     return f"({upsert.update_condition}\n) AND ({changes})"
 
 
+def outline_sql(upsert: Upsert, *, location: str) -> str:
+    """The statement before anybody knows the batch: what depends on it is said in comments."""
+    updated = updated_columns(upsert, upsert.update_columns)
+    changes, settings = "/* a column differs */", "/* all columns of the batch but the keys */"
+    if updated:
+        changes, settings = differs(updated, {}), _settings(updated)
+    if upsert.update_condition:
+        changes = f"({upsert.update_condition}\n) AND ({changes})"
+    update = f"WHEN MATCHED AND ({changes}) THEN UPDATE SET {settings}"
+    inserts = "/* all columns of the batch */"
+    if upsert.insert_columns:
+        inserts = _values(_once(*upsert.keys, *upsert.insert_columns))
+    within = "" if upsert.delete_missing else " /* and within the range of the batch's keys */"
+    return _statement(
+        upsert,
+        table=f"delta.{quoted(location)}",
+        source="batch",
+        matched=f"{key_match(upsert.keys)}{within}",
+        update=update if updated or not upsert.update_columns else "",
+        inserts=inserts,
+    )
+
+
+def _once(*names: str) -> list[str]:
+    return list({name.lower(): name for name in reversed(names)}.values())[::-1]
+
+
 def merge_sql(
     upsert: Upsert,
     *,
@@ -95,31 +135,72 @@ def merge_sql(
     ranges: Sequence[KeyRange] = (),
 ) -> str:
     """The whole statement; ranges of the batch's keys let Delta skip files that hold none."""
+    update = ""
+    if updated := updated_columns(upsert, batch):
+        changes = update_when(upsert, batch, ways)
+        update = f"WHEN MATCHED AND ({changes}) THEN UPDATE SET {_settings(updated)}"
+    bounded = [condition(found, qualifier="target.") for found in ranges]
+    return _statement(
+        upsert,
+        table=table,
+        source=source,
+        matched="\n  AND ".join([key_match(upsert.keys), *bounded]),
+        update=update,
+        inserts=_values(inserted_columns(upsert, batch)),
+    )
+
+
+def _statement(
+    upsert: Upsert, *, table: str, source: str, matched: str, update: str, inserts: str
+) -> str:
     evolution = " WITH SCHEMA EVOLUTION" if upsert.merge_schema else ""
     parts = [
         f"MERGE{evolution} INTO {table} AS target",
         f"USING {source} AS source",
-        "\n  AND ".join(
-            [
-                f"ON {key_match(upsert.keys)}",
-                *(condition(found, qualifier="target.") for found in ranges),
-            ]
-        ),
+        f"ON {matched}",
     ]
     if upsert.delete_condition:
         parts.append(f"WHEN MATCHED AND ({upsert.delete_condition}\n) THEN DELETE")
-    updated = updated_columns(upsert, batch)
-    if updated:
-        settings = ", ".join(f"{quoted(n)} = source.{quoted(n)}" for n in updated)
-        changes = update_when(upsert, batch, ways)
-        parts.append(f"WHEN MATCHED AND ({changes}) THEN UPDATE SET {settings}")
-    inserted = inserted_columns(upsert, batch)
-    names = ", ".join(quoted(name) for name in inserted)
-    values = ", ".join(f"source.{quoted(name)}" for name in inserted)
+    if update:
+        parts.append(update)
     unmatched = "WHEN NOT MATCHED"
     if upsert.delete_condition:
         unmatched += f" AND NOT coalesce({without_target(upsert.delete_condition)}, false)"
-    parts.append(f"{unmatched} THEN INSERT ({names}) VALUES ({values})")
+    parts.append(f"{unmatched} THEN INSERT {inserts}")
     if upsert.delete_missing:
         parts.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
     return "\n".join(parts)
+
+
+def _settings(columns: Sequence[str]) -> str:
+    return ", ".join(f"{quoted(name)} = source.{quoted(name)}" for name in columns)
+
+
+def _values(columns: Sequence[str]) -> str:
+    names = ", ".join(quoted(name) for name in columns)
+    values = ", ".join(f"source.{quoted(name)}" for name in columns)
+    return f"({names}) VALUES ({values})"
+
+
+def without_deletes(frame: DataFrame, write: Upsert) -> DataFrame:
+    """The rows a first batch inserts: those that would only delete a match are left out."""
+    if not write.delete_condition:
+        return frame
+    condition = without_target(write.delete_condition)
+    return frame.alias("source").filter(f"NOT coalesce({condition}, false)")
+
+
+def first_rows(frame: DataFrame, write: Upsert) -> DataFrame:
+    """A table's first rows: the columns it is to have, with values where an insert gives them."""
+    from pyspark.sql import functions as F
+
+    write = written_too(frame, write)
+    rows = without_deletes(frame, write)
+    filled = inserted_columns(write, frame.columns)
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    return rows.select(
+        *[
+            F.col(quoted(name)) if name in filled else F.lit(None).cast(types[name]).alias(name)
+            for name in written_columns(write, frame.columns)
+        ]
+    )

@@ -22,21 +22,30 @@ _KINDS: dict[str, type[DeltaworksError]] = {
     "conflict": CommitConflict,
     "function": RunError,
     "record": InputError,
+    "value": InputError,
 }
 
 
-def stop(*, kind: str, step: str, message: Column, hint: str) -> Column:
-    """A column that stops the run wherever it is evaluated."""
+def stop(
+    *,
+    kind: str,
+    step: str,
+    message: Column,
+    hint: str,
+    about: tuple[Column, Column] | None = None,
+) -> Column:
+    """A column that stops the run wherever it is evaluated; `about` is the value and its type."""
     from pyspark.sql import functions as F
 
-    note = F.to_json(
-        F.struct(
-            F.lit(kind).alias("kind"),
-            F.lit(step).alias("step"),
-            message.alias("message"),
-            F.lit(hint).alias("hint"),
-        )
-    )
+    parts = [
+        F.lit(kind).alias("kind"),
+        F.lit(step).alias("step"),
+        message.alias("message"),
+        F.lit(hint).alias("hint"),
+    ]
+    if about is not None:
+        parts += [about[0].alias("value"), about[1].alias("type")]
+    note = F.to_json(F.struct(*parts))
     return F.raise_error(F.concat(F.lit(MARK), note))
 
 
@@ -48,6 +57,7 @@ def noted(texts: Iterable[str]) -> DeltaworksError | None:
         if note:
             error = _KINDS[note["kind"]](note["message"], hint=note["hint"])
             error.context["raised_by" if note["step"] else note["kind"]] = note["step"]
+            error.context.update({key: note[key] for key in ("value", "type") if key in note})
             return error.at(note.get("file", ""), note.get("line", 0))
     return None
 

@@ -17,12 +17,14 @@ from deltaworks.engines.folder_manifest import (
     batch_mark,
     batch_of,
     counted,
+    is_ours,
     short_name,
 )
 from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.engines.spark.folder import FolderWriter, Manifest, a_file, foreign
+from deltaworks.engines.spark.folder import FolderWriter, Manifest, a_file, foreign, refuse_files
 from deltaworks.errors import CommitConflict
 from deltaworks.model.commit import Txn
+from deltaworks.model.table_ref import is_lock
 
 _STAGING = "_deltaworks_staging"
 
@@ -58,11 +60,15 @@ class ObjectFolder(FolderWriter):
         if any(gone.values()):
             self._remove(lambda told: told[1] <= gone.get(told[0], 0))
 
-    def refuse_foreign(self, *, replace: bool) -> None:
+    def refuse_foreign(self, manifest: Manifest, *, replace: bool) -> None:
         if self._bucket.look(self.folder) is not None:
             raise a_file(self.folder)
-        if replace and self._tag is None and self._bucket.holds(self.folder):
+        if not replace:
+            return
+        files = self._files()
+        if self._tag is None and files:
             raise foreign(self.folder)
+        refuse_files(self.folder, map(self._below, files), manifest)
 
     def clear_staging(self) -> None:
         self._bucket.delete(one.address for one in self._bucket.listed(self.staging))
@@ -71,10 +77,13 @@ class ObjectFolder(FolderWriter):
         own = short_name(txn.app_id)
         gone = {short_name(app_id): n for app_id, n in document["writers"].items()}
         self._copy_in(txn)
-        self._put_manifest({**document, "gone": {**gone, own: txn.version - 1}})
+        self._put_manifest({**document, "files": [], "gone": {**gone, own: txn.version - 1}})
         mark = batch_mark(txn.version, txn.app_id)
         self._bucket.delete(
-            address for address in self._files() if not address.rpartition("/")[2].startswith(mark)
+            address
+            for address in self._files()
+            if not address.rpartition("/")[2].startswith(mark)
+            and is_ours(self._below(address), document)
         )
 
     def move_in(self, txn: Txn, document: Manifest, *, landed: int) -> None:
@@ -94,10 +103,13 @@ class ObjectFolder(FolderWriter):
                 pairs.append((one.address, f"{self.folder}/{around}{slash}{mark}{name}"))
         self._bucket.copy(pairs)
 
+    def _below(self, address: str) -> str:
+        return address[len(self.folder) + 1 :]
+
     def _files(self) -> list[str]:
         apart = (f"{self.staging}/", self._manifest_address)
         below = (one.address for one in self._bucket.listed(self.folder))
-        return [address for address in below if not address.startswith(apart)]
+        return [one for one in below if not one.startswith(apart) and not is_lock(one)]
 
     def _remove(self, is_left: Any) -> None:
         named = ((address, batch_of(address.rpartition("/")[2])) for address in self._files())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.spark.columns import column, require_place
@@ -56,4 +57,7 @@ def _values_in(frame: DataFrame, name: str) -> list[Any]:
             f'pivot: column "{name}" has more than {_MOST_COLUMNS:,} values',
             hint='name those that should become columns in "values"',
         )
-    return [row[0] for row in found]
+    if rows.dtypes[0][1] != "timestamp":
+        return [row[0] for row in found]
+    # Python has them in its own zone; without one Spark mixes up the two hours of a clock change
+    return [row[0] and row[0].astimezone(UTC) for row in found]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deltaworks.contracts.plugin import REJECTED
-from deltaworks.engines.spark.columns import EXACT_TIMES, quoted
+from deltaworks.engines.spark.columns import EXACT_TIMES, column, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -44,6 +45,20 @@ def refusal(
         F.lit(frame.select(*columns).schema.json()).alias("columns"),
         (F.lit(None).cast("string") if raw is None else raw).alias("raw"),
     ]
+
+
+def failure(frame: DataFrame, check: str, columns: Sequence[str]) -> Column:
+    """Why a check refused a row: its kind, and the values of the columns that it names."""
+    from pyspark.sql import functions as F
+
+    said = F.lit(f"check {check} failed")
+    if not columns:
+        return said
+    values = [
+        F.concat(F.lit(f"{name} = "), F.coalesce(column(frame, name).cast("string"), F.lit("NULL")))
+        for name in columns
+    ]
+    return F.concat(said, F.lit(": "), F.concat_ws(", ", *values))
 
 
 def is_marked(frame: DataFrame) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.durable import make_durable
 from deltaworks.engines.spark.connection import held, sibling
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.errors import translate
@@ -28,5 +28,5 @@ def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[s
         except PySparkException as error:
             raise translate(error) from error
     made = SparkEngine(spark).history(location, limit=1)[0].version
-    fsync_commit(location, made)
+    make_durable(location, made)
     return made

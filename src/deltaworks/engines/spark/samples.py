@@ -9,6 +9,7 @@ from deltaworks.engines.spark.columns import column
 from deltaworks.engines.spark.rejects import row_json
 from deltaworks.engines.spark.views import aside
 from deltaworks.model.commit import Shown
+from deltaworks.suggest import INTERNAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,7 +20,9 @@ _LONGEST_CELL = 120
 
 def sample_rows(frame: DataFrame, *, most: int = MOST_SAMPLES) -> tuple[str, ...]:
     """The first rows of a frame, each as JSON."""
-    return tuple(str(row[0]) for row in frame.limit(most).select(row_json(frame)).collect())
+    ours = [name for name in frame.columns if name.startswith(INTERNAL)]
+    shown = frame.drop(*[column(frame, name) for name in ours])
+    return tuple(str(row[0]) for row in shown.limit(most).select(row_json(shown)).collect())
 
 
 def first_rows(frame: DataFrame, columns: Sequence[str], *, most: int) -> Shown:

@@ -23,7 +23,6 @@ from deltaworks.engines.spark.compatibility import installed_versions, require_v
 from deltaworks.engines.spark.compiler import choose_compiler, is_short, wanted_compiler
 from deltaworks.engines.spark.confs import (
     DELTA_EXTENSION,
-    RUNTIME_CONF,
     SCRATCH_KEY,
     SessionSettings,
     build_conf,
@@ -31,7 +30,7 @@ from deltaworks.engines.spark.confs import (
     refuse_exposed,
     submitted_conf,
 )
-from deltaworks.engines.spark.connection import connect, has_jvm, let_go, sibling
+from deltaworks.engines.spark.connection import apart, connect, has_jvm, let_go
 from deltaworks.engines.spark.event_log import (
     WANTED_KEY,
     event_log,
@@ -44,6 +43,7 @@ from deltaworks.engines.spark.java import JavaHome, find_java
 from deltaworks.engines.spark.launch import end_jvm, forget_dead_jvm, is_submitted, launch
 from deltaworks.engines.spark.memory import collector_options, machine_memory_bytes
 from deltaworks.engines.spark.network import trust_options
+from deltaworks.engines.spark.relied_on import JAVA_ZONE, settle
 from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.engines.spark.workers import reach_master, ship_package
 from deltaworks.errors import ConfigError
@@ -96,7 +96,7 @@ def start_session(
         notify(f"passed over {note}")
     jars = ensure_jars(settings.jars, java=java, cache=cache, environ=environ, notify=notify)
     scratch = _scratch()
-    java_options = trust_options(environ, cache=cache)
+    java_options = [*trust_options(environ, cache=cache), JAVA_ZONE]
     if settings.local:
         said = _said_to_java(settings, environ)
         java_options += collector_options(said, short=is_short(settings.input_bytes))
@@ -145,12 +145,11 @@ def is_up() -> bool:
     return SparkContext._active_spark_context is not None
 
 
-def adopt_session(existing: SparkSession) -> SparkSession:
-    """A session of our own beside a user's."""
+def adopt_session(existing: SparkSession, told: Mapping[str, str]) -> SparkSession:
+    """A session of our own beside a user's, which stays as it is."""
     _require_delta(existing)
-    spark = sibling(existing)
-    for key, value in RUNTIME_CONF.items():
-        spark.conf.set(key, value)
+    spark = apart(existing)
+    settle(spark, told)
     return spark
 
 
@@ -198,8 +197,7 @@ def stop_session(spark: SparkSession) -> None:
 
 def _connected(settings: SessionSettings, notify: Callable[[str], None]) -> SparkSession:
     spark = connect(settings, notify=notify)
-    for key, value in RUNTIME_CONF.items():
-        spark.conf.set(key, value)
+    settle(spark, settings.conf)
     _require_delta(spark)
     return spark
 
@@ -210,6 +208,7 @@ def _submitted(settings: SessionSettings) -> SparkSession:
     log_file, hint = _log(settings, scratch)
     conf = submitted_conf(settings, scratch=scratch)
     spark = launch(conf, environment={}, log_file=log_file, hint=hint)
+    settle(spark, settings.conf)
     _require_delta(spark)
     ship_package(spark, scratch)
     return spark
@@ -224,7 +223,7 @@ def _running() -> SparkSession:
 
 
 def _share(running: SparkSession, settings: SessionSettings) -> SparkSession:
-    spark = adopt_session(running)
+    spark = adopt_session(running, settings.conf)
     for key, value in settings.conf.items():
         if key.startswith(_HADOOP):
             # Storage settings reach Hadoop from a session too, under their short names.

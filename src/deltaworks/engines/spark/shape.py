@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.columns import column
 from deltaworks.model.schema import fits
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, StructField, StructType
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType, StructType
 
 
 def shaped(value: Column, has: DataType, wants: DataType) -> Column:
@@ -30,13 +29,6 @@ def shaped(value: Column, has: DataType, wants: DataType) -> Column:
             keyed, lambda _, item: shaped(item, has.valueType, wants.valueType)
         )
     return value.cast(wants) if fits(_name(has), into=_name(wants)) else value
-
-
-def forced(frame: DataFrame, wants: StructField) -> Column:
-    """A column of a frame in the wanted type; a value that does not fit it is refused."""
-    value = column(frame, wants.name)
-    has = frame.select(value).schema.fields[0].dataType
-    return shaped(value, has, wants.dataType).cast(wants.dataType).alias(wants.name)
 
 
 def _fields(value: Column, has: StructType, wants: StructType) -> list[Column]:

@@ -14,6 +14,7 @@ from deltaworks.engines.spark.sizing import (
 )
 from deltaworks.model.merge_facts import BatchFacts, DiffFacts
 from deltaworks.model.table_info import TableInfo
+from deltaworks.model.table_properties import VECTORS, is_on
 from deltaworks.model.write import Upsert, Wish
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _marks(diff: DiffFacts, table: TableInfo, wish: Wish) -> bool:
 
 def has_vectors(table: TableInfo) -> bool:
     """Whether the table may mark deleted rows instead of writing files anew."""
-    return table.properties.get("delta.enableDeletionVectors") == "true"
+    return is_on(table.properties, VECTORS)
 
 
 def _changed_share(diff: DiffFacts) -> float:

@@ -154,8 +154,12 @@ def record_error(
 
 def fault_at(files: TextFiles, path: str, line: int, *, raw: str, fault: str) -> InputError:
     """The error for a text at a line, or for a whole file."""
-    place = f"{shown_path(path)}:{line}" if line else shown_path(path)
-    return InputError(f"{place}: {fault}", hint=files.remedy(raw))
+    return InputError(f"{fault_place(path, line)}: {fault}", hint=files.remedy(raw))
+
+
+def fault_place(path: str, line: int) -> str:
+    """A line of a file as people write it, or the file when the line is not known."""
+    return f"{shown_path(path)}:{line}" if line else shown_path(path)
 
 
 def find_value(

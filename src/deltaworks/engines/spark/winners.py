@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark import keys as batch_keys
 from deltaworks.engines.spark.sizing import SMALL_BYTES, estimated_bytes, fitted
+from deltaworks.model.changes import COMMIT_VERSION, FEED_TIE_HINT
 from deltaworks.model.merge_facts import BatchFacts
 from deltaworks.model.write import KeepOne
 
@@ -53,8 +54,8 @@ def _of_all(
     try:
         facts = batch_keys.measured_winners(ranked, keys, folders=folders)
         if facts.rows_null_key:
-            batch_keys.refuse_null_keys(frame, keys)
-        batch_keys.refuse_ties(ranked, keys, rule.by, ties=facts.keys_repeated)
+            batch_keys.refuse_null_keys(frame, keys, folders=folders)
+        _refuse_ties(ranked, keys, rule, ties=facts.keys_repeated)
         yield batch_keys.without_marks(ranked), facts
     finally:
         ranked.unpersist()
@@ -68,8 +69,13 @@ def _of_repeated(frame: DataFrame, keys: Sequence[str], rule: KeepOne) -> Iterat
     ranked = batch_keys.keep_one(twice, keys, keep=rule.keep, by=rule.by).persist()
     try:
         ties = batch_keys.count_ties(ranked)
-        batch_keys.refuse_ties(ranked, keys, rule.by, ties=ties)
+        _refuse_ties(ranked, keys, rule, ties=ties)
         yield once.unionByName(batch_keys.without_marks(ranked))
     finally:
         ranked.unpersist()
         repeated.unpersist()
+
+
+def _refuse_ties(ranked: DataFrame, keys: Sequence[str], rule: KeepOne, *, ties: int) -> None:
+    hint = FEED_TIE_HINT if rule.by.lower() == COMMIT_VERSION else rule.tie_hint
+    batch_keys.refuse_ties(ranked, keys, rule.shown or rule.by, ties=ties, hint=hint)

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import NO_STORES, Stores
-from deltaworks.contracts.expression import without_target
+from deltaworks.contracts.context import no_doubt
 from deltaworks.engines.clearance import claim, require_free
 from deltaworks.engines.commit_protocol import require_committer, require_committer_of
 from deltaworks.engines.deltars.batches import Change
 from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.look import Look, parse_user_metadata
-from deltaworks.engines.files import fsync_commit
+from deltaworks.engines.deltars.log import check_log, refuse_disputed
+from deltaworks.engines.deltars.look import Look
+from deltaworks.engines.durable import make_durable
 from deltaworks.engines.spark.audit import unmarked, written_too
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.diff import changed_rows, diffed, prunable, still_new
 from deltaworks.engines.spark.engine import SparkEngine, table_sql
-from deltaworks.engines.spark.fit import fit, frame_schema
-from deltaworks.engines.spark.hybrid import MERGES, Hybrid
+from deltaworks.engines.spark.fit import (
+    fit,
+    frame_schema,
+    refuse_append_only,
+    refuse_outside,
+    with_folders,
+)
+from deltaworks.engines.spark.hybrid import MERGES, Hybrid, is_sparks_to_try
 from deltaworks.engines.spark.layout import (
     apply_layout,
     as_asked,
     check_layout,
     first_properties,
+    refuse_names,
     refuse_other_partitions,
     set_for_one_write,
     size_settings,
@@ -33,16 +42,20 @@ from deltaworks.engines.spark.layout import (
 )
 from deltaworks.engines.spark.merge import (
     comparisons,
+    first_rows,
     inserted_columns,
     merge_sql,
     written_columns,
 )
-from deltaworks.engines.spark.samples import sample_rows
 from deltaworks.engines.spark.sizing import fitted as fitted_to
 from deltaworks.engines.spark.strategy import Strategy, choose, merge_settings
 from deltaworks.engines.spark.strings import plain_strings
-from deltaworks.engines.spark.views import aside, is_empty, shared_view
-from deltaworks.errors import CommitConflict, CommitUnknown, ConstraintViolated, EngineError
+from deltaworks.engines.spark.views import is_empty, shared_view
+from deltaworks.errors import (
+    CommitConflict,
+    CommitUnknown,
+    EngineError,
+)
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.merge_facts import (
     DUPLICATES,
@@ -86,13 +99,21 @@ class TableWriter:
         stores: Stores = NO_STORES,
         writer: Writer = "spark",
         few: bool = False,
+        confirm: Callable[[], None] = no_doubt,
     ) -> None:
         self.spark = spark
         self.location = location
         self.layout = layout
         self.stamp = stamp
         self.log = DeltaRsEngine(stores)
-        self.hybrid = Hybrid(spark=spark, location=location, layout=layout, writer=writer, few=few)
+        self.confirm = confirm
+        self.hybrid = Hybrid(
+            spark=spark, location=location, layout=layout, writer=writer, few=few, confirm=confirm
+        )
+
+    def folders(self, table: TableInfo | None) -> tuple[str, ...]:
+        """The columns that make the table's folders, or will."""
+        return self.layout.partition_by if table is None else table.partition_columns
 
     def append(self, frame: DataFrame, write: Append) -> CommitInfo:
         """Add the rows."""
@@ -102,12 +123,12 @@ class TableWriter:
         fitted, changes = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
         table = self._set_up(table)
         if not grows(changes):
-            small = self._by_deltars(lambda: self.hybrid.append(fitted, table, self.stamp))
+            small = self._by_deltars(lambda: self.hybrid.append(fitted, table, self.stamp), table)
             if small is not None:
                 return self._small(small, table, rows=small.inserted)
         if not write.holds_rows and is_empty(fitted):
             return _nothing(table)
-        writer = self._writer(fitted).mode("append")
+        writer = self._writer(with_folders(fitted, table)).mode("append")
         may_grow = write.merge_schema or grows(changes)
         self._save(writer.option("mergeSchema", str(may_grow).lower()))
         return self._landed(table, replaced=0)
@@ -122,10 +143,11 @@ class TableWriter:
         if not write.overwrite_schema:
             asked = as_asked(table, self.layout)
             frame, changes = fit(frame, asked, merge_schema=write.merge_schema)
-            may_grow = may_grow or grows(changes)
+            frame, may_grow = with_folders(frame, table), may_grow or grows(changes)
         table = self._set_up(table)
         if not write.overwrite_schema and self._replaces_nothing(frame, write.replace_where):
             return _nothing(table)
+        refuse_append_only(table)
         writer = self._writer(frame).mode("overwrite")
         if write.overwrite_schema:
             partitions = self.layout.partition_by or table.partition_columns
@@ -149,7 +171,7 @@ class TableWriter:
         """Merge rows by key into the table that was looked at; what changes nothing stays out."""
         require_committer(self.location, "spark", self.log.stores)
         if table is None:
-            self._admit(frame, table, may_repartition=False)
+            self._admit(frame, table, may_repartition=False, write=write)
             return self._first_upsert(frame, write, rows=facts.rows)
         small = self.upsert_small(frame, write, table)
         if small is not None:
@@ -159,26 +181,30 @@ class TableWriter:
         fitted, changes = self._fitted(frame, write, table)
         stores = self.log.stores
         with diffed(self.spark, fitted, table, write, facts, stores=stores) as (classified, diff):
+            self.confirm()  # the rows were read when they were compared, and are kept
             self._refuse_moved(table)
             strategy = choose(write, facts, diff, asked, grows=grows(changes))
+            if diff.takes_away:
+                refuse_append_only(asked)
             merge = replace(write, merge_schema=write.merge_schema or grows(changes))
             found = Compared(fitted, classified, facts, diff)
             info = self._put(found, self._set_up(table), merge, strategy)
         return replace(
             info,
-            rows_unchanged=diff.unchanged,
+            rows_unchanged=diff.unchanged_of(facts.rows),
             rows_dropped=_ignored(diff.ignored),
             strategy=strategy.text(),
         )
 
     def upsert_small(self, frame: DataFrame, write: Upsert, table: TableInfo) -> CommitInfo | None:
         """The same by delta-rs, keys looked at in memory; None where Spark is to do it."""
-        self._admit(frame, table, may_repartition=False)
+        self._admit(frame, table, may_repartition=False, write=write)
         write = written_too(frame, write)
         fitted, changes = self._fitted(frame, write, table)
         if grows(changes):
             return None
-        small = self._by_deltars(lambda: self.hybrid.upsert(fitted, table, write, self.stamp))
+        land = partial(self.hybrid.upsert, fitted, table, write, self.stamp)
+        small = self._by_deltars(land, table)
         if small is None:
             return None
         merged = self._small(small, table, rows=small.rows)
@@ -216,8 +242,8 @@ class TableWriter:
         facts, names = found.facts, inserted_columns(write, found.frame.columns)
         with fitted_to(self.spark, facts.bytes):
             rows = still_new(found.classified, table, write, facts, found.diff.scope)
-            writer = self._writer(rows.select(*[quoted(name) for name in names]))
-            self._save(writer.mode("append"))
+            rows = with_folders(rows.select(*[quoted(name) for name in names]), table)
+            self._save(self._writer(rows).mode("append"))
         return self._landed(table, replaced=0)
 
     def replace_all(self, frame: DataFrame, write: Upsert, *, rows: int) -> CommitInfo:
@@ -255,22 +281,23 @@ class TableWriter:
             answer = self.spark.sql(statement).collect()
         look = self.log.look(self.location)
         commit = self._own_commit(look, after=table.version)
-        if not answer or commit is None or look is None:
-            return CommitInfo(committed=False, version=table.version, note=NOTHING_TO_DO)
-        merged, scope = answer[0], found.diff.scope
-        self._settle(commit.version, look.info())
-        return CommitInfo(
-            committed=True,
-            version=commit.version,
-            rows_inserted=merged["num_inserted_rows"],
-            rows_updated=merged["num_updated_rows"],
-            rows_deleted=merged["num_deleted_rows"],
-            files=FilesUsed(
-                scanned=scope.files,
-                skipped=scope.files_skipped,
-                rewritten=_number(commit.metrics.get("numTargetFilesRemoved", 0)) or 0,
-            ),
-        )
+        info = CommitInfo(committed=False, version=table.version, note=NOTHING_TO_DO)
+        if answer and commit is not None and look is not None:
+            merged, scope = answer[0], found.diff.scope
+            self._settle(commit.version, look.info())
+            info = CommitInfo(
+                committed=True,
+                version=commit.version,
+                rows_inserted=merged["num_inserted_rows"],
+                rows_updated=merged["num_updated_rows"],
+                rows_deleted=merged["num_deleted_rows"],
+                files=FilesUsed(
+                    scanned=scope.files,
+                    skipped=scope.files_skipped,
+                    rewritten=_number(commit.metrics.get("numTargetFilesRemoved", 0)) or 0,
+                ),
+            )
+        return info
 
     def _standing(self, frame: DataFrame, *, may_repartition: bool) -> TableInfo | None:
         """The table as it stands; what it is asked to become is looked at, not yet done."""
@@ -280,8 +307,17 @@ class TableWriter:
         self._admit(frame, table, may_repartition=may_repartition)
         return table
 
-    def _admit(self, frame: DataFrame, table: TableInfo | None, *, may_repartition: bool) -> None:
-        """Raise when the table cannot be laid out as asked."""
+    def _admit(
+        self,
+        frame: DataFrame,
+        table: TableInfo | None,
+        *,
+        may_repartition: bool,
+        write: Upsert | None = None,
+    ) -> None:
+        """Raise when the table cannot be laid out as asked, or cannot have the rows' columns."""
+        columns = frame.columns if write is None else written_columns(write, frame.columns)
+        refuse_names(frame, columns, table, self.layout)
         check_layout(frame, self.layout)
         if table is not None:
             refuse_other_partitions(table, self.layout, may_change=may_repartition)
@@ -300,27 +336,38 @@ class TableWriter:
 
     def _create(self, frame: DataFrame, *, holds_rows: bool = False) -> CommitInfo:
         """Make the table with its first rows in one commit."""
-        require_free(self.location, self.log.stores)
-        small = self._by_deltars(lambda: self.hybrid.create(frame, self.stamp))
+        from deltaworks.engines.spark.first_load import tidied
+
+        before = require_free(self.location, self.log.stores)
+        with tidied(self.location, self.log.stores, before=before):
+            small = self._by_deltars(lambda: self.hybrid.create(frame, self.stamp), None)
+            if small is None:
+                if not holds_rows and is_empty(frame):
+                    return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
+                claim(self.location, self.log.stores)
+                properties = first_properties(self.layout, frame_schema(frame))
+                writer = self._writer(frame).mode("error").options(**properties)
+                self._save(writer.partitionBy(*self.layout.partition_by))
         if small is not None:
             return self._small(small, None, rows=small.inserted)
-        if not holds_rows and is_empty(frame):
-            return CommitInfo(committed=False, rows_inserted=0, note=EMPTY)
-        claim(self.location, self.log.stores)
-        properties = first_properties(self.layout, frame_schema(frame))
-        writer = self._writer(frame).mode("error").options(**properties)
-        self._save(writer.partitionBy(*self.layout.partition_by))
         return self._landed(None)
 
-    def _by_deltars(self, land: Callable[[], Change | None]) -> Change | None:
-        """What delta-rs did; when that is not known, the log is asked before anything else."""
+    def _by_deltars(
+        self, land: Callable[[], Change | None], table: TableInfo | None
+    ) -> Change | None:
+        """What delta-rs did; when that is not known, the log is asked before anything else.
+
+        What delta-rs cannot do, for whatever reason of its own, Spark is to try.
+        """
         try:
+            refuse_disputed(self.location, check_log(self.location))
             return land()
-        except EngineError:
-            commit = self._own_commit(self.log.look(self.location))
-            if commit is None:
+        except EngineError as error:
+            after = -1 if table is None else table.version
+            commit = self._own_commit(self.log.look(self.location), after=after)
+            if commit is None and (self.hybrid.forced or not is_sparks_to_try(error)):
                 raise
-            return Change(version=commit.version, counted=False)
+            return None if commit is None else Change(version=commit.version, counted=False)
 
     def _small(self, change: Change, table: TableInfo | None, *, rows: int) -> CommitInfo:
         """How a batch that delta-rs committed landed."""
@@ -359,6 +406,7 @@ class TableWriter:
         )
 
     def _save(self, writer: DataFrameWriter) -> None:
+        self.confirm()  # rows that are kept have been read by now
         with set_for_one_write(self.spark, size_settings(self.layout)):
             writer.save(self.location)
 
@@ -384,19 +432,18 @@ class TableWriter:
         )
 
     def _own_commit(self, look: Look | None, *, after: int = -1) -> CommitRecord | None:
-        """The commit that carries this batch's transaction and note; None when there is none."""
-        txn = self.stamp.txn
-        if look is None or look.transaction(txn.app_id) != txn.version:
-            return None
-        wanted = parse_user_metadata(self.stamp.user_metadata)
-        records = look.history(20, after=after)
-        ours = [record for record in records if record.user_metadata == wanted]
-        return ours[-1] if ours else None  # an automatic compaction may carry the note as well
+        """The commit that holds this batch; None when there is none."""
+        from deltaworks.engines.deltars.commit_proof import own_commit
+
+        return own_commit(look, self.stamp, after=after)
 
     def _settle(self, version: int, table: TableInfo) -> None:
         """Make the commit durable, then see that the table is what was asked for."""
-        fsync_commit(self.location, version)
-        verify_layout(self.spark, self._set_up(table), self.layout)
+        make_durable(self.location, version)
+        settled = self._set_up(table)
+        if settled is not table:
+            make_durable(self.location, version + 1)
+        verify_layout(self.spark, settled, self.layout)
 
     def _table(self) -> TableInfo:
         table = self.log.info(self.location)
@@ -409,48 +456,11 @@ def grows(changes: tuple[SchemaChange, ...]) -> bool:
     return any(change.kind in (ADDED, WIDENED) for change in changes)
 
 
-def without_deletes(frame: DataFrame, write: Upsert) -> DataFrame:
-    """The rows a first batch inserts: those that would only delete a match are left out."""
-    if not write.delete_condition:
-        return frame
-    condition = without_target(write.delete_condition)
-    return frame.alias("source").filter(f"NOT coalesce({condition}, false)")
-
-
-def first_rows(frame: DataFrame, write: Upsert) -> DataFrame:
-    """A table's first rows: the columns it is to have, with values where an insert gives them."""
-    from pyspark.sql import functions as F
-
-    write = written_too(frame, write)
-    rows = without_deletes(frame, write)
-    filled = inserted_columns(write, frame.columns)
-    types = {field.name: field.dataType for field in frame.schema.fields}
-    return rows.select(
-        *[
-            F.col(quoted(name)) if name in filled else F.lit(None).cast(types[name]).alias(name)
-            for name in written_columns(write, frame.columns)
-        ]
-    )
-
-
 def merged_ranges(
     strategy: Strategy, write: Upsert, facts: BatchFacts, table: TableInfo
 ) -> tuple[KeyRange, ...]:
     """The ranges of keys that a MERGE states."""
     return () if strategy.plain else prunable(write, facts.ranges, table.schema)
-
-
-def refuse_outside(frame: DataFrame, condition: str) -> None:
-    """A table is made by rows that its own replace_where covers."""
-    if not condition:
-        return
-    with aside(frame) as rows:
-        outside = sample_rows(rows.filter(f"NOT coalesce(({condition}\n), false)"), most=1)
-    if outside:
-        raise ConstraintViolated(
-            f"a row lies outside replace_where ({condition}): {outside[0]}",
-            hint="filter the rows first, or widen replace_where",
-        )
 
 
 def _nothing(table: TableInfo | None) -> CommitInfo:
