@@ -122,6 +122,7 @@ def wrong(process: Process) -> Iterable[str]:
         "run, undo 0, deliver, refresh, replay, undo 1, restore a 1, run",
         "run, deliver, run, replay, undo 1, restore a 0, restore a 1, run",
         "deliver, run, replay, undo 0, restore a 0, restore a 2, restore a 1, run",
+        "deliver, run, refresh, refresh, undo 2, replay, restore a 1, restore a 4, run",
     ],
 )
 def test_the_quarantine_follows_a_table_over_generations(trace: str) -> None:

@@ -6,8 +6,8 @@ also go forward again, to batches that an earlier restore had taken out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from deltaworks.runtime.ledger_state import (
     DONE,
@@ -25,15 +25,21 @@ class Standing:
 
     present: frozenset[int] = frozenset()
     undone: frozenset[int] = frozenset()
+    replaced: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """The batches that each full refresh replaced in the table."""
 
     def landed(self, entry: BatchEntry) -> Standing:
         """The same after a batch."""
-        before = frozenset() if entry.replaces else self.present
-        return replace(self, present=before | {entry.n}, undone=self.undone - {entry.n})
+        present, undone = self.present | {entry.n}, self.undone - {entry.n}
+        if not entry.replaces:
+            return replace(self, present=present, undone=undone)
+        replaced = {**self.replaced, entry.n: self.present}
+        return Standing(frozenset({entry.n}), undone, replaced)
 
     def without(self, n: int) -> Standing:
-        """The same after the undo of a batch."""
-        return replace(self, present=self.present - {n}, undone=self.undone | {n})
+        """The same after the undo of a batch; that of a refresh puts back what it replaced."""
+        present = (self.present - {n}) | self.replaced.get(n, frozenset())
+        return replace(self, present=present, undone=self.undone | {n})
 
 
 def sinks_of(state: LedgerState, table_id: str) -> frozenset[str]:
