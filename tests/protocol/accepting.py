@@ -92,17 +92,6 @@ def foreign_rows(name: str) -> Act:
     return act
 
 
-def older_copy(name: str) -> Act:
-    """Somebody puts an older copy of a table back."""
-
-    def act(process: Process) -> None:
-        tables = dict(process.world.tables)
-        tables[name] = tables[name][:-1]
-        process.world = replace(process.world, tables=tuple(sorted(tables.items())))
-
-    return act
-
-
 def gone(name: str) -> Act:
     """Somebody deletes a table."""
 
@@ -117,14 +106,14 @@ def gone(name: str) -> Act:
 def actions(world: World, state: Any) -> Iterator[Action]:
     """All that can happen, and that a table is accepted."""
     for action in REAL_ACTIONS(world, state):
-        if not action.name.startswith("somebody restores"):
+        if "restore" not in action.name or action.cost != "foreign":
             yield action
     name = world.sinks[0]
     last = len(world.commits(name)) - 1
     for version in range(max(0, last - 2), last):
         yield Action(f"by hand {name} to {version}", by_hand(name, version), "foreign", dies=False)
-    if last > 0 and state.unfinished is None:
-        yield Action("an older copy is put back", older_copy(name), "foreign", dies=False)
+        meddling = f"run, meanwhile by hand {name} to {version}"
+        yield explore._run(meddling, "foreign", meanwhile=by_hand(name, version))
     if last >= 0:
         yield Action("a foreign commit", foreign_rows(name), "foreign", dies=False)
         yield Action("the table is deleted", gone(name), "foreign", dies=False)

@@ -65,11 +65,13 @@ def canonical(world: World, *, with_backup: bool = False) -> Any:
         for commits in (log for _, log in world.tables)
         for note in (_token(commit.note) for commit in commits)
     ) | {_token(note) for _, note in world.quarantine}
+    begun = frozenset(f"batch {entry.token}" for entry in state.all_unfinished())
     parts = [_of_ledger(world.events, noted)]
     if with_backup:
         parts.append(_of_ledger(first_batch(world.events), noted))
     parts.extend(_of_commit(name, commit) for name, log in world.tables for commit in log)
-    parts.append(_of_quarantine(world, {v for part in parts for k, v in part[1] if k == VERSION}))
+    versions = {v for part in parts for k, v in part[1] if k == VERSION}
+    parts.append(_of_quarantine(world, versions, begun))
     teller = _Teller()
     for place, rows in world.parked:
         number, _, sink = place.partition("-")
@@ -111,6 +113,11 @@ def _token(note: str) -> str:
 
 
 @lru_cache(maxsize=100_000)
+def _reason(note: str) -> str:
+    return str(json.loads(note).get("by", ""))
+
+
+@lru_cache(maxsize=100_000)
 def _of_commit(table: str, commit: Commit) -> Part:
     teller = _Teller()
     teller.put(table, commit.table_id, commit.rows, commit.operation)
@@ -133,8 +140,11 @@ def _tell_note(teller: _Teller, note: str) -> None:
             teller.put(str(value))
 
 
-def _of_quarantine(world: World, versions: set[int]) -> Part:
-    """The versions that somebody refers to, the last one, and what commits say of slices."""
+def _of_quarantine(world: World, versions: set[int], begun: frozenset[str]) -> Part:
+    """The versions that somebody refers to, the last one, and what commits say of slices.
+
+    Which commits a batch made when it had landed counts while it is unfinished.
+    """
     teller = _Teller()
     last = len(world.quarantine) - 1
     kept = sorted(v for v in {*versions, last} if 0 <= v <= last)
@@ -146,7 +156,11 @@ def _of_quarantine(world: World, versions: set[int]) -> Part:
             teller.mark(GENERATION, generation)
             teller.mark(BATCH, batch)
     for note in dict.fromkeys(note for _, note in world.quarantine):
-        _tell_note(teller, note)
+        if _token(note):
+            _tell_note(teller, note)
+        elif (by := _reason(note)) in begun:
+            teller.put("by")
+            teller.mark(NAME, by.removeprefix("batch "))
     return teller.part()
 
 
@@ -169,11 +183,12 @@ def _of_ledger(events: tuple[str, ...], noted: frozenset[str]) -> Part:
 
 
 def _tell_batch(teller: _Teller, entry: BatchEntry) -> None:
-    is_out, settles = entry.out_event > entry.in_event, entry.replaces or entry.supersedes
+    is_out, is_begun = entry.out_event > entry.in_event, entry.state == PLANNED
+    settles = entry.replaces or entry.supersedes or (is_begun and entry.replay is not None)
     teller.put(entry.batch_id, entry.spec, entry.state, entry.replaces, entry.backfill)
     teller.put(entry.judges, entry.superseded, entry.reverted, tuple(sorted(entry.undone.items())))
     teller.put(json.dumps({name: b.to_json() for name, b in sorted(entry.bounds.items())}))
-    teller.put(bool(entry.undo_event), len(entry.covers))
+    teller.put(bool(entry.undo_event), len(entry.covers), entry.left_over)
     teller.mark(NAME, entry.run_id, entry.token)
     teller.mark(BATCH, entry.n, *entry.covers, *entry.supersedes)
     teller.mark(GENERATION, entry.generation)

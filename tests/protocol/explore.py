@@ -399,7 +399,11 @@ def _before_refresh(process: Process, name: str) -> list[list[str]]:
 
 
 def _problems_of_whole_reads(process: Process) -> list[str]:
-    """Every sink has what the batches in it read: all of them, or the last where it replaces."""
+    """Every sink has what the batches in it read: all of them, or the last where it replaces.
+
+    Batches that merged the same rows hold them together, so that the undo of the one that
+    inserted them takes them out; they stay out while the last batch is undone too.
+    """
     world, state = process.world, process.state()
     found = []
     everything = set(world.everything())
@@ -416,6 +420,9 @@ def _problems_of_whole_reads(process: Process) -> list[str]:
         wanted = Counter(row for part in parts for row in part)
         if mode != "append":
             wanted = Counter(set(wanted if mode == "upsert" else parts[-1] if parts else ()))
+        if mode == "upsert" and last and last[0].state == UNDONE:
+            out = {row for one, row in world.undone if one == name} - set(world.rows(name))
+            wanted -= Counter(out)
         if Counter(world.rows(name)) != wanted:
             found.append(
                 f"{name} ({mode}) holds {world.rows(name)}, not {sorted(wanted.elements())}"
@@ -502,8 +509,11 @@ def _accidents(world: World) -> Iterator[Action]:
         return
     yield Action("the ledger loses its last batches", _older_ledger, "foreign", dies=False)
     yield Action("somebody recreates the table", _recreate(name), "foreign", dies=False)
+    yield _run("run, meanwhile the table is recreated", "foreign", meanwhile=_recreate(name))
     if len(log) > 1:
         yield Action("somebody restores the table", _by_hand(name, 0), "foreign", dies=False)
+        yield _run("run, meanwhile the table is restored", "foreign", meanwhile=_by_hand(name, 0))
+        yield Action("an older copy of the table is put back", _older(name), "foreign", dies=False)
 
 
 def _run(name: str, cost: str = "", **options: Any) -> Action:
@@ -555,6 +565,17 @@ def _recreate(name: str) -> Act:
     def act(process: Process) -> None:
         table_id = f"{name}-new-{len(process.world.commits(name))}"
         process.commit(name, (), txn=None, operation="CREATE OR REPLACE", table_id=table_id)
+
+    return act
+
+
+def _older(name: str) -> Act:
+    """The table as it was before its last commit, in the place of the newer one."""
+
+    def act(process: Process) -> None:
+        tables = dict(process.world.tables)
+        tables[name] = tables[name][:-1]
+        process.world = replace(process.world, tables=tuple(sorted(tables.items())))
 
     return act
 

@@ -82,8 +82,8 @@ def given_up_at_once(entry: BatchEntry) -> decide.Abandon:
     return decide.Abandon(entry, "everything is loaded anew")
 
 
-def only_slices_go(self: Any, entry: BatchEntry, **_: Any) -> None:
-    self.clear(entry)
+def only_slices_go(self: Any, entry: BatchEntry, *, key: str, **_: Any) -> None:
+    self.clear(entry, by=key)
 
 
 def no_older_generation(self: Any, entry: BatchEntry, gone: Any) -> Any:

@@ -17,7 +17,9 @@ from tests.protocol.explore import (
     Scope,
     _by_hand,
     _deliver,
+    _older,
     _older_ledger,
+    _recreate,
     _toggle,
     _undo,
     engines,
@@ -60,6 +62,7 @@ def take(process: Process, words: list[str]) -> None:
         "named": {"batch_id": "".join(more)},
         "refresh": {"full_refresh": True},
         "replay": {"replay": Choice()},
+        "meddled": {"meanwhile": lambda p: take(p, more)},
     }
     if kind in runs:
         process.run(**{"new_sinks": "backfill", **runs[kind]})
@@ -67,6 +70,8 @@ def take(process: Process, words: list[str]) -> None:
     steps: dict[str, Act] = {
         "deliver": _deliver,
         "older": _older_ledger,
+        "oldcopy": _older("".join(more)),
+        "recreate": _recreate("".join(more)),
         "toggle": _toggle,
         "unversioned": _without_versions,
         "foreign": lambda p: _foreign(p, *more),
@@ -129,6 +134,20 @@ def test_the_quarantine_follows_a_table_over_generations(trace: str) -> None:
     process, refused = told(ONE, *trace.split(", "))
     assert not refused
     assert not wrong(process)
+
+
+def test_a_refresh_replaces_what_a_restore_left_of_a_later_generation() -> None:
+    trace = "deliver, run, refresh, restore a 0, refresh, restore a 0, restore b 0, run"
+    process, refused = told(TWO, *trace.split(", "))
+    assert not refused
+    assert process.world.quarantined() == ("f2",)
+    assert not wrong(process)
+
+
+def test_what_a_restore_left_is_there_again_when_the_refresh_after_it_is_undone() -> None:
+    trace = "run, refresh, restore a 0, refresh, undo 2, restore b 1, run"
+    _, refused = told(TWO, *trace.split(", "))
+    assert refused == ['run: batch 2 was taken out of some sinks and still is in "b"']
 
 
 def test_tables_of_two_generations_stop_a_run() -> None:
@@ -337,3 +356,45 @@ def test_an_undo_of_an_older_ledger_has_the_version_of_its_commit() -> None:
     process, refused = told(ONE, *trace.split(", "))
     assert not refused
     assert process.world.rows("a") == ("f1", "f3", "p1", "p3")
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "deliver, run, refresh!4, oldcopy a, run",
+        "deliver, run, replay!3, oldcopy a, run",
+        "deliver, run, deliver, run, undo 0!3, oldcopy a, run",
+        "run, deliver, run, deliver, run, restore a 0!3, oldcopy a, run",
+    ],
+)
+def test_the_quarantine_goes_back_with_an_older_copy_of_a_table(trace: str) -> None:
+    """A process died after it had changed the quarantine, and its commit is not there any more."""
+    process, refused = told(ONE, *trace.split(", "))
+    assert not refused
+    assert process.world.quarantined() == ("f2",)
+    assert not wrong(process)
+
+
+@pytest.mark.parametrize("step", ["byhand a 0", "recreate a"])
+@pytest.mark.parametrize("kind", ["meddled", "down a, meddled"])
+def test_a_table_that_is_set_back_while_a_batch_is_loaded_stops_the_run(
+    step: str, kind: str
+) -> None:
+    trace = f"run, deliver, run, deliver, {kind} {step}, run"
+    _, refused = told(ONE, *trace.split(", "))
+    assert "while batch 3 was being loaded" in refused[0]
+    assert len(refused) == 2
+    process, _ = told(ONE, *trace.split(", "), "refresh")
+    assert not wrong(process)
+
+
+def test_a_table_that_is_replaced_after_a_batch_landed_in_it_stops_the_run() -> None:
+    process, refused = told(TWO, "run!2", "meddled recreate a", "run")
+    assert ["while batch 1 was being loaded" in one for one in refused] == [True, True]
+    assert process.world.rows("a") == ()
+
+
+def test_a_table_that_is_replaced_before_a_batch_is_planned_stops_the_run() -> None:
+    _, refused = told(TWO, "down b", "deliver", "meddled recreate a")
+    assert len(refused) == 1
+    assert "does not hold batch 1 any more" in refused[0]

@@ -160,6 +160,7 @@ class Process:
         self.kinds: Counter[str] = Counter()
         self.fails = False
         self.down = ""
+        self.meanwhile: Callable[[Process], None] | None = None
         self.plan = _plan(self)
         self.place: Any = _place(self)
         self.ledger = self.ledger_of(world.pipeline)
@@ -211,12 +212,20 @@ class Process:
 
     # ------------------------------------------------------------- what a user does
 
-    def run(self, *, fails: bool = False, down: str = "", **options: Any) -> None:
+    def run(
+        self,
+        *,
+        fails: bool = False,
+        down: str = "",
+        meanwhile: Callable[[Process], None] | None = None,
+        **options: Any,
+    ) -> None:
         """`deltaworks run`; with `fails` a check stops it before it writes.
 
-        A sink that is `down` takes no commit, so that batches are parked for it.
+        A sink that is `down` takes no commit, so that batches are parked for it. What happens
+        `meanwhile` happens once, right before the first commit to a table.
         """
-        self.fails, self.down = fails, down
+        self.fails, self.down, self.meanwhile = fails, down, meanwhile
         run = _Run(self.plan, self.place, RunOptions(**options))
         state: Future[LedgerState] = Future()
         state.set_result(self.ledger.state())
@@ -360,21 +369,19 @@ class _Quarantine(Quarantine):
     def _delete(self, where: Callable[[Any], str], *, note: Mapping[str, Any]) -> int:
         out = self.selected(where(_text))
         if out:
-            self.become(row for row in self.held() if row not in out)
+            left = (row for row in self.held() if row not in out)
+            self.become(left, json.dumps(note, sort_keys=True))
         return len(out)
 
     def _return(self, rows: Any, *, key: str, note: Mapping[str, Any]) -> None:
         found = self.selected(rows.where(_text), rows.version)
         if key not in self.books.returned and found:
             returned = self.books.returned | {key}
-            self.become((*self.held(), *found), returned=returned)
+            text = json.dumps(note, sort_keys=True)
+            self.become((*self.held(), *found), text, returned=returned)
 
-    def _holds(self, rows: Any) -> bool:
-        return bool(self.selected(rows.where(_text)))
-
-    def _notes(self, after: int) -> list[Mapping[str, Any]]:
-        notes = [json.loads(note) for _, note in self.books.quarantine[after + 1 :]]
-        return [note for note in reversed(notes) if "token" in note]
+    def _all_notes(self, after: int) -> list[Mapping[str, Any]]:
+        return [json.loads(note) for _, note in reversed(self.books.quarantine[after + 1 :])]
 
 
 @lru_cache(maxsize=50_000)
@@ -473,6 +480,10 @@ class _Sink:
         after = _after(now, rows, replaces=replaces, adds=self.mode == "append")
         if after == now and (not self.process.world.commits(self.name) or not replaces):
             return CommitInfo(committed=False)
+        if self.process.meanwhile is not None:
+            happens, self.process.meanwhile = self.process.meanwhile, None
+            happens(self.process)
+            return self.write(_, rows, batch)
         txn = (batch.txn.app_id, batch.txn.version)
         operation = "OVERWRITE" if replaces and now else "WRITE"
         version = self.process.commit(

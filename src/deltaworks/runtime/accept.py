@@ -170,7 +170,7 @@ class _Look:
         )
         for entry, sinks in self._cut_off(state):
             if sinks is None:
-                self.quarantine.clear(entry)
+                self.quarantine.give_up(entry)
                 state = ledger.abandoned(entry, state, now)
             else:
                 self.quarantine.leave(entry)

@@ -18,12 +18,13 @@ from deltaworks.redact import safe_json
 from deltaworks.runtime.attempt import Attempt, reads_of
 from deltaworks.runtime.boundary import step_boundary
 from deltaworks.runtime.bounds import take_pins, why_gone, why_unpinned
-from deltaworks.runtime.evidence import Writer, ahead, landing, note_of
+from deltaworks.runtime.evidence import Writer, ahead, landing, note_of, refuse_meddling
 from deltaworks.runtime.ledger import Ledger, landed_sink, planned_sink
 from deltaworks.runtime.ledger_state import DONE, PLANNED, BatchEntry, LedgerState, SinkEntry
 from deltaworks.runtime.load import audited
 from deltaworks.runtime.parking import forget_parked, parked_rows
 from deltaworks.runtime.reentry import Way, way_back
+from deltaworks.runtime.trust import verify_again
 from deltaworks.runtime.workplace import RunName, Workplace, start_engine
 
 _EARLIER = "landed in an earlier run"
@@ -98,6 +99,9 @@ class Batches:
             app_id = self.ledger.app_id(load.name, generation)
             found = load.plugin.state(self.place.site, app_id)
             sinks.append(planned_sink(load.name, app_id, found))
+        if not new.full_refresh:
+            project = self.place.config.project_id
+            verify_again(new.plan, self.place.site, state, sinks, project=project)
         entry = BatchEntry(
             n=self._number(new, state, sinks),
             batch_id=new.batch_id,
@@ -281,8 +285,10 @@ class Batches:
         load = next((load for load in self.plan.loads if load.name == sink.name), None)
         if load is None:
             raise EngineError(f'sink "{sink.name}" is no longer in the pipeline')
+        site = self.place.site
+        before = load.plugin.state(site, sink.app_id)
         if (landed := self._landing(load, entry, sink)) is not None:
-            return landed_sink(sink, landed, load.plugin.state(self.place.site, sink.app_id))
+            return landed_sink(sink, landed, before)
         ctx = self._engine()
         note = {**note_of(entry, self._writer(sink)), "run_id": self.run.run_id}
         batch = BatchWrite(
@@ -296,7 +302,10 @@ class Batches:
             rows = audited(self.plan, load, rows, run_id=self.run.run_id, n=entry.n)
             self.locks.require()
             info = load.plugin.write(ctx, rows, batch)
-        return landed_sink(sink, info, load.plugin.state(self.place.site, sink.app_id))
+        now = load.plugin.state(site, sink.app_id)
+        as_now = replace(sink, version_found=before.version, txn_found=before.txn_version)
+        refuse_meddling(load, site, entry, as_now, info=info, now=now)
+        return landed_sink(sink, info, now)
 
     def complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
         """Write down that a batch landed, as far as the tables tell."""
@@ -385,22 +394,25 @@ class Batches:
     ) -> LedgerState:
         """A batch has landed: what it makes out of date goes, then it is done."""
         self._settle_earlier(entry, infos)
+        sinks = self._landed_sinks(entry, infos)
         self.seen = ()
         quarantine = self.place.quarantine(self.run.pipeline)
         quarantine.leave(entry)
         if entry.replaces:
             for _, sink in state.parked():
                 forget_parked(sink.parked, self.place.config.stores)
-        plugins = {load.name: load.plugin for load in self.plan.loads}
-        sinks = [
-            landed_sink(
-                sink,
-                infos[sink.name],
-                plugins[sink.name].state(self.place.site, sink.app_id),
-            )
-            for sink in entry.sinks
-        ]
         return self.ledger.done(entry, state, sinks, self.place.clock.now())
+
+    def _landed_sinks(self, entry: BatchEntry, infos: Mapping[str, CommitInfo]) -> list[SinkEntry]:
+        """The sinks of a batch as they are now; each must be the table that it was planned for."""
+        loads = {load.name: load for load in self.plan.loads}
+        found = []
+        for sink in entry.sinks:
+            load, info = loads[sink.name], infos[sink.name]
+            now = load.plugin.state(self.place.site, sink.app_id)
+            refuse_meddling(load, self.place.site, entry, sink, info=info, now=now)
+            found.append(landed_sink(sink, info, now))
+        return found
 
 
 def _after_later_loads(entry: BatchEntry, state: LedgerState) -> BatchEntry:

@@ -6,7 +6,7 @@ may have used it too. A commit is a batch's when it carries the batch's random t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from deltaworks.contracts.context import Site
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import CommitInfo, SinkState
-from deltaworks.model.table_info import CommitRecord
+from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.pipeline.stages import Load
-from deltaworks.runtime.ledger_state import BatchEntry, SinkEntry
+from deltaworks.runtime.ledger_state import BatchEntry, LedgerState, SinkEntry
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,10 @@ def landing(
         _refuse_other_batch(state, entry, load.plugin.target(site).label)
         return CommitInfo(committed=True)
     location = load.plugin.target(site).location
-    since = -1 if sink.version_found is None else sink.version_found
-    records = DeltaRsEngine(site.stores).history(location, after=since)
+    records = DeltaRsEngine(site.stores).history(location, after=_since(sink))
     found = commit_of(records, entry, Writer(project, pipeline, sink.name))
     if found is not None:
-        _refuse_taken_back(records, found, entry, load.plugin.target(site).label)
+        _refuse_meddled(records, found.version, entry, sink, load.plugin.target(site).label)
         return CommitInfo(committed=True, version=found.version)
     if entry.token:
         raise ahead(load.plugin.target(site).label, entry.n)
@@ -76,18 +75,45 @@ def landing(
     return CommitInfo(committed=True)
 
 
-def _refuse_taken_back(
-    records: Iterable[CommitRecord], found: CommitRecord, entry: BatchEntry, label: str
+def refuse_meddling(
+    load: Load, site: Site, entry: BatchEntry, sink: SinkEntry, *, info: CommitInfo, now: SinkState
 ) -> None:
-    """A batch that landed, and that somebody took out before its ledger knew, is nowhere."""
+    """Refuse a table that somebody set back or replaced since a batch was planned for it.
+
+    Nobody would notice later, because the batch's own commit may be newer than that.
+    """
+    if not info.committed or info.version is None or now.version is None:
+        return
+    ref, since = load.plugin.target(site), _since(sink)
+    is_other = bool(sink.identity) and now.identity != sink.identity and not entry.replaces
+    if is_other or now.version < info.version:
+        raise _meddled(ref.label, entry.n)
+    if now.version > since + 1:
+        records = DeltaRsEngine(site.stores).history(ref.location, after=since)
+        _refuse_meddled(records, info.version, entry, sink, ref.label)
+
+
+def _since(sink: SinkEntry) -> int:
+    return -1 if sink.version_found is None else sink.version_found
+
+
+def _refuse_meddled(
+    records: Iterable[CommitRecord], landed: int, entry: BatchEntry, sink: SinkEntry, label: str
+) -> None:
+    """Before a batch landed, older ones may have gone, and after it also the batch itself."""
+    had_others = sink.txn_found is not None and not entry.replaces
     for record in records:
-        is_other = record.operation == "RESTORE" or "REPLACE" in record.operation
-        if is_other and record.version > found.version:
-            raise GuardError(
-                f'"{label}" was set back or replaced by hand (in version {record.version}) '
-                f"after batch {entry.n} had landed in it",
-                hint=f"put the table back as it was, {ways_out(label)}",
-            )
+        is_meddling = record.operation == "RESTORE" or "REPLACE" in record.operation
+        is_before = record.version < landed and "restore" not in record.user_metadata
+        if is_meddling and (record.version > landed or (is_before and had_others)):
+            raise _meddled(label, entry.n, f" (in version {record.version})")
+
+
+def _meddled(label: str, n: int, where: str = "") -> GuardError:
+    return GuardError(
+        f'"{label}" was set back or replaced by hand{where} while batch {n} was being loaded',
+        hint=f"put the table back as it was, {ways_out(label)}",
+    )
 
 
 def _refuse_other_batch(state: SinkState, entry: BatchEntry, label: str) -> None:
@@ -119,3 +145,15 @@ def note_of(entry: BatchEntry, writer: Writer) -> Mapping[str, Any]:
         "batch": entry.n,
         "token": entry.token,
     }
+
+
+def unknown_landing(
+    state: LedgerState, table: TableInfo, transaction: Callable[[str], int | None]
+) -> BatchEntry | None:
+    """A batch that is in the table without its ledger's knowing, and must be settled first."""
+    parked = [(entry, sink) for entry, sink in state.parked() if sink.identity == table.table_id]
+    planned = [(entry, sink) for entry in state.all_unfinished() for sink in entry.sinks]
+    for entry, sink in (*planned, *parked):
+        if (transaction(sink.app_id) or 0) >= entry.n:
+            return entry
+    return None

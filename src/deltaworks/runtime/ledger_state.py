@@ -80,6 +80,8 @@ class BatchEntry:
     """The version of the quarantine table when the batch was planned."""
     superseded: bool = False
     """Whether a full refresh replaced what it had landed before it was finished."""
+    left_over: bool = False
+    """Whether a full refresh replaced it when a restore had gone back to before its generation."""
     reverted: frozenset[str] = frozenset()
     """The sinks that a restore took it out of."""
     reverted_by: int = 0
@@ -115,7 +117,7 @@ class BatchEntry:
 
     def is_out(self, generation: int) -> bool:
         """Whether no sink has it any more, or only as a leftover of a later generation."""
-        is_left = self.generation > generation
+        is_left = self.left_over or self.generation > generation
         return is_left or self.state == UNDONE or (self.state == REVERTED and not self.kept)
 
     def has_slice(self, generation: int) -> bool:
@@ -375,7 +377,9 @@ def _reads_files_only(entry: BatchEntry) -> bool:
 
 
 def _superseded(batch: BatchEntry, refresh: BatchEntry, generation: int, event: int) -> BatchEntry:
-    """A batch of an older generation: its slice goes, and nobody will finish what is unfinished."""
+    """A batch of another generation: its slice goes, and nobody will finish what is unfinished."""
+    if batch.generation > generation and batch.kept:
+        return replace(batch, left_over=True)
     if batch.has_slice(generation) and batch.n != refresh.n:
         before = refresh.quarantine_version
         batch = replace(batch, quarantine_before=before, out_event=event)
@@ -472,7 +476,7 @@ def _restored(entry: BatchEntry, restore: Restore, event: int) -> BatchEntry:
     reverted = entry.reverted - here
     undone = {name: at for name, at in entry.undone.items() if name not in here}
     if n in restore.revived:
-        return _settled(replace(entry, reverted=reverted, undone=undone))
+        return _settled(replace(entry, reverted=reverted, undone=undone, left_over=False))
     if n in restore.undone:
         undone |= {sink.name: restore.version for sink in entry.sinks if sink.name in here}
         return _settled(replace(entry, reverted=reverted, undone=undone))

@@ -157,29 +157,27 @@ class Quarantine:
         found = DeltaRsEngine(self.stores).identity(self.location)
         return None if found is None else found[1]
 
-    def leave(self, entry: BatchEntry) -> None:
-        """Take out the rows that a batch, which has landed, settles; done twice it is the same."""
-        settles = entry.replay is not None or entry.replaces or entry.supersedes
-        if not settles or not self.exists():
+    def leave(self, entry: BatchEntry, *, by: str = "") -> None:
+        """Take out the rows that a batch, which has landed, settles; done twice it is the same.
+
+        `by` is what the commits name as their reason; the batch itself when left out.
+        """
+        if not self.exists():
             return
+        note = {"by": by or _reason(entry), "settled_by_batch": entry.n}
         if entry.replay is not None:
             replay = entry.replay
-            self._delete(
-                lambda quote: self._replayed(replay, quote), note={"replayed_by_batch": entry.n}
-            )
+            self._delete(lambda quote: self._replayed(replay, quote), note=note)
         if entry.replaces:
             self._delete(
                 lambda quote: (
                     f"{self._mine(quote)} AND "
                     f"NOT (generation = {entry.generation} AND batch >= {entry.n})"
                 ),
-                note={"generation": entry.generation},
+                note=note,
             )
         if entry.supersedes:
-            self._delete(
-                lambda quote: self._slices(entry, entry.supersedes, quote),
-                note={"read_again_by_batch": entry.n},
-            )
+            self._delete(lambda quote: self._slices(entry, entry.supersedes, quote), note=note)
 
     def clear_unknown(
         self, state: LedgerState, *, kept: Collection[tuple[int, int]] = ()
@@ -213,20 +211,23 @@ class Quarantine:
 
     def _notes(self, after: int) -> list[Mapping[str, Any]]:
         """What commits after a version say of the slices of this pipeline that they wrote."""
+        mine = (self.project, self.pipeline, SINK)
+        notes = self._all_notes(after)
+        return [n for n in notes if (n.get("project"), n.get("pipeline"), n.get("step")) == mine]
+
+    def _all_notes(self, after: int) -> list[Mapping[str, Any]]:
         engine = DeltaRsEngine(self.stores)
         records = engine.history(self.location, after=after, limit=_MOST_COMMITS)
-        mine = (self.project, self.pipeline, SINK)
-        notes = (record.user_metadata for record in records)
-        return [n for n in notes if (n.get("project"), n.get("pipeline"), n.get("step")) == mine]
+        return [record.user_metadata for record in records]
 
     def take_back(self, entry: BatchEntry, *, gone: Collection[int], key: str) -> None:
         """A batch was taken out of its tables: its slice goes, and what it had settled returns.
 
         Rows of batches that are `gone` as well stay out: they are read again, or undone.
         """
-        self.clear(entry)
+        self.clear(entry, by=key)
         for number, rows in enumerate(self._returning(entry, gone)):
-            self._return(rows, key=f"{key}:{entry.n}:{number}", note={"returned_by": key})
+            self._return(rows, key=f"{key}:{entry.n}:{number}", note={"by": key})
 
     def bring_back(
         self, entry: BatchEntry, *, key: str, without: Sequence[BatchEntry] = ()
@@ -238,13 +239,13 @@ class Quarantine:
         version = entry.quarantine_before
         if version is not None:
             rows = Returning(version, lambda quote: self._slices(entry, (entry.n,), quote))
-            self._return(rows, key=f"{key}:{entry.n}:slice", note={"returned_by": key})
+            self._return(rows, key=f"{key}:{entry.n}:slice", note={"by": key})
         for other in without:
             for number, rows in enumerate(self._returning(other, ())):
                 part = Returning(rows.version, self._only(entry, rows.where))
                 whole = f"{key}:{entry.n}:{other.n}:{number}"
-                self._return(part, key=whole, note={"returned_by": key})
-        self.leave(entry)
+                self._return(part, key=whole, note={"by": key})
+        self.leave(entry, by=key)
 
     def _only(self, entry: BatchEntry, where: Callable[[Quote], str]) -> Callable[[Quote], str]:
         mine = f"generation = {entry.generation} AND batch = {entry.n}"
@@ -302,30 +303,33 @@ class Quarantine:
         return f"{self._mine(quote)} AND generation = {entry.generation} AND batch IN ({numbers})"
 
     def give_up(self, entry: BatchEntry) -> None:
-        """The slice of a batch that never landed goes; what it had judged again returns.
+        """The slice of a batch that never landed goes; what it had settled returns."""
+        self.clear(entry, by=f"{_reason(entry)} given up")
+        self.set_back(entry.quarantine_version, by=_reason(entry))
 
-        It took that out all at once, if it got so far.
+    def set_back(self, version: int | None, *, by: str) -> None:
+        """Reverse what a batch, an undo or a restore did here that turned out not to have happened.
+
+        Its commits name it as their reason. If there are any since the version at which it began,
+        all rows of the pipeline become what they were then; nobody else changed them meanwhile.
         """
-        self.clear(entry)
-        version, older = entry.quarantine_version, entry.supersedes
-        if version is None or not older:
+        after, found = -1 if version is None else version, self.version()
+        if found is None or found <= after:
             return
-        rows = Returning(version, lambda quote: self._slices(entry, older, quote))
-        if not self._holds(rows):
-            key = f"given-up:{entry.token or entry.n}"
-            self._return(rows, key=key, note={"returned_by": key})
+        reasons = {note.get("by") for note in self._all_notes(after)}
+        key = f"{by} reversed"
+        if by not in reasons or key in reasons:
+            return
+        self._delete(self._mine, note={"by": f"{by} is reversed"})
+        if version is not None:
+            self._return(Returning(version, self._mine), key=key, note={"by": key})
 
-    def _holds(self, rows: Returning) -> bool:
-        """Whether any such row is in the table now."""
-        where, place = rows.where(text), self.location
-        return bool(query_rows(place, "batch", where=where, rest="LIMIT 1", stores=self.stores))
-
-    def clear(self, entry: BatchEntry) -> None:
+    def clear(self, entry: BatchEntry, *, by: str) -> None:
         """Take out the slice of a batch that is given up or taken back."""
         if self.exists():
             self._delete(
                 lambda quote: self._slices(entry, (entry.n,), quote),
-                note={"abandoned_batch": entry.n},
+                note={"by": by, "abandoned_batch": entry.n},
             )
 
     def _delete(self, where: Callable[[Quote], str], *, note: Mapping[str, Any]) -> int:
@@ -356,6 +360,11 @@ class Quarantine:
         if rule:
             parts.append(f"rule = {quote(rule)}")
         return " AND ".join(parts)
+
+
+def _reason(entry: BatchEntry) -> str:
+    """What a commit names as its reason that a batch makes when it has landed."""
+    return f"batch {entry.token or entry.n}"
 
 
 def replayed_rows(ctx: RunContext, quarantine: Quarantine, replay: Replay) -> DataFrame:

@@ -6,7 +6,7 @@ that was cut off between the two is settled by the next one to come: the table t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -20,7 +20,7 @@ from deltaworks.engines.lock import lock_of, locked, pipeline_lock
 from deltaworks.errors import ConfigError, GuardError, TableNotFound
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.table_ref import TableRef
-from deltaworks.runtime.evidence import Writer, ahead, commit_of
+from deltaworks.runtime.evidence import Writer, ahead, commit_of, unknown_landing
 from deltaworks.runtime.ledger import Ledger
 from deltaworks.runtime.ledger_state import (
     DONE,
@@ -119,6 +119,8 @@ def settle_restores(
         kind = NOT_RESTORED if made is None else RESTORED
         if kind == RESTORED:
             settle_quarantine(state, restore, quarantine)
+        else:
+            quarantine.set_back(restore.quarantine_version, by=restore.restore_id)
         state = ledger.restore(kind, replace(restore, version=made), state, now)
     return state
 
@@ -339,6 +341,7 @@ def affected(table: TableInfo, version: int, state: LedgerState, restore_id: str
     # what a full refresh had replaced, in that generation or a later one, is not there either
     replaced = {entry.n for entry in state.batches if is_in(entry, generation, sinks)}
     gone = (now.present | replaced) - then.present
+    left_over = {n for n in then.present if state.batch(n).left_over}
     return Restore(
         restore_id=restore_id,
         sink=min(sinks),
@@ -348,7 +351,7 @@ def affected(table: TableInfo, version: int, state: LedgerState, restore_id: str
         version_from=table.version,
         version_to=version,
         batches=tuple(sorted(gone - then.undone)),
-        revived=tuple(sorted(then.present - now.present)),
+        revived=tuple(sorted((then.present - now.present) | left_over)),
         undone=tuple(sorted(gone & then.undone)),
         generation=generation,
     )
@@ -360,18 +363,6 @@ def is_in(entry: BatchEntry, generation: int, sinks: frozenset[str]) -> bool:
     out = {*entry.reverted, *entry.undone}
     is_settled = entry.state in (DONE, UNDONE, REVERTED) and entry.generation >= generation
     return is_settled and any(name not in out for name in here)
-
-
-def unknown_landing(
-    state: LedgerState, table: TableInfo, transaction: Callable[[str], int | None]
-) -> BatchEntry | None:
-    """A batch that is in the table without its ledger's knowing, and must be settled first."""
-    parked = [(entry, sink) for entry, sink in state.parked() if sink.identity == table.table_id]
-    planned = [(entry, sink) for entry in state.all_unfinished() for sink in entry.sinks]
-    for entry, sink in (*planned, *parked):
-        if (transaction(sink.app_id) or 0) >= entry.n:
-            return entry
-    return None
 
 
 def _require_returns(found: list[Affected], place: Workplace) -> None:
@@ -437,7 +428,7 @@ def settle_quarantine(state: LedgerState, restore: Restore, quarantine: Quaranti
         without = _apart(entry, state, restore)
         quarantine.bring_back(entry, key=restore.restore_id, without=without)
     for other in _takers(back, state, restore):
-        quarantine.leave(other)
+        quarantine.leave(other, by=restore.restore_id)
 
 
 def _takers(back: list[BatchEntry], state: LedgerState, restore: Restore) -> list[BatchEntry]:

@@ -93,18 +93,38 @@ def _holds_batches_of(load: Load, site: Site, project: str, pipeline: str) -> bo
     return any("project" in r.user_metadata and writer.made(r) for r in records)
 
 
+def verify_again(
+    plan: Plan, site: Site, state: LedgerState, found: Sequence[SinkEntry], *, project: str
+) -> None:
+    """Verify tables that a batch is planned for, unless they are as the ledger left them."""
+    sinks = {sink.name: sink for sink in found}
+    for load in (load for load in plan.loads if load.plugin.remembers and state.batches):
+        writer = Writer(project, plan.pipeline.name, load.name)
+        known, sink = _known(load, site, state, writer), sinks[load.name]
+        is_same = known is not None and (known.sink.identity, known.version) == (
+            sink.identity,
+            sink.version_found,
+        )
+        if not is_same:
+            _verify(load, site, state, writer)
+
+
+def _known(load: Load, site: Site, state: LedgerState, writer: Writer) -> Known | None:
+    """What the ledger knows of a sink; None when no batch has made a commit there."""
+    entry = next(reversed(state.committed(load.name)), None)
+    sink = None if entry is None else entry.sink(load.name)
+    if entry is None or sink is None:
+        return None
+    label = load.plugin.target(site).label
+    return Known(label=label, writer=writer, entry=entry, sink=sink, state=state)
+
+
 def _verify(load: Load, site: Site, state: LedgerState, writer: Writer) -> None:
-    committed = state.committed(load.name)
-    if not committed:
+    known = _known(load, site, state, writer)
+    if known is None:
         _verify_first(load, site, state, writer)
         return
-    entry = committed[-1]
-    sink = entry.sink(load.name)
-    assert sink is not None
-    known = Known(
-        label=load.plugin.target(site).label, writer=writer, entry=entry, sink=sink, state=state
-    )
-    now = load.plugin.state(site, sink.app_id)
+    now = load.plugin.state(site, known.sink.app_id)
     refuse_other_table(known, now)
     if known.version is not None and now.version is not None and now.version != known.version:
         location = load.plugin.target(site).location

@@ -222,9 +222,13 @@ def _looked(undo: _Undo, entry: BatchEntry, state: LedgerState) -> list[tuple[st
 
 def settle_quarantine(entry: BatchEntry, quarantine: Quarantine) -> None:
     """What an undone batch had quarantined or parked goes; what it had settled returns."""
-    quarantine.take_back(entry, gone=(entry.n,), key=f"undo-{entry.undo_event}")
+    quarantine.take_back(entry, gone=(entry.n,), key=_key(entry))
     for parked in (sink.parked for sink in entry.sinks if sink.parked):
         forget_parked(parked, quarantine.stores)
+
+
+def _key(entry: BatchEntry) -> str:
+    return f"undo-{entry.undo_event}"
 
 
 def undo_versions(
@@ -274,6 +278,8 @@ def settle_undos(
                 hint=f"finish it: deltaworks table undo {entry.run_id} --apply",
             )
         committed = [s for s in entry.sinks if s.committed and s.name not in entry.undone]
+        if len(out) < len(committed):
+            quarantine.set_back(entry.quarantine_before, by=_key(entry))
         if committed and not out:
             state = ledger.undo(NOT_UNDONE, entry, state, now)
             continue
