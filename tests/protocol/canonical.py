@@ -191,7 +191,7 @@ def _tell_batch(teller: _Teller, entry: BatchEntry) -> None:
     teller.put(bool(entry.undo_event), len(entry.covers), entry.left_over)
     teller.mark(NAME, entry.run_id, entry.token)
     teller.mark(BATCH, entry.n, *entry.covers, *entry.supersedes)
-    teller.mark(GENERATION, entry.generation)
+    teller.mark(GENERATION, entry.generation, entry.over if entry.replaces else None)
     teller.mark(EVENT, entry.first_event, entry.reverted_by, entry.in_event)
     teller.mark(EVENT, entry.out_event if is_out else None)
     teller.mark(VERSION, entry.quarantine_before if is_out else None)

@@ -342,9 +342,15 @@ def _words(error: DeltaworksError) -> str:
 
 
 def _left_by_undos(process: Process) -> list[int]:
-    """Batches of runs that were undone; a restore may bring a part of a run back."""
-    state, runs = process.state(), process.world.undone_runs
-    return [e.n for e in state.done() if e.run_id in runs and not state.restored]
+    """Batches of runs that were undone; a restore may bring a part of a run back.
+
+    Whoever puts the ledger and the table of before an undo back has taken the undo back.
+    """
+    state, world = process.state(), process.world
+    logs = [log for _, log in world.tables]
+    known = {json.loads(one.note).get("undone_batch") for log in logs for one in log}
+    undone = [e.n for e in state.done() if e.run_id in world.undone_runs and not state.restored]
+    return [n for n in undone if n in known or not world.incarnations]
 
 
 def problems(process: Process) -> list[str]:

@@ -150,6 +150,14 @@ def test_what_a_restore_left_is_there_again_when_the_refresh_after_it_is_undone(
     assert refused == ['run: batch 2 was taken out of some sinks and still is in "b"']
 
 
+def test_rows_of_an_older_generation_stay_out_of_quarantine_when_a_refresh_comes_back() -> None:
+    trace = "deliver, run, refresh, refresh, undo 2, restore a 2, restore b 2, run"
+    process, refused = told(TWO, *trace.split(", "))
+    assert not refused
+    assert process.world.quarantined() == ("f2",)
+    assert not wrong(process)
+
+
 def test_tables_of_two_generations_stop_a_run() -> None:
     trace = "run, deliver, refresh, refresh, restore a 0, restore b 1, run"
     _, refused = told(TWO, *trace.split(", "))

@@ -66,6 +66,8 @@ class BatchEntry:
     """A random word that the batch's commits carry too, and no other commit does."""
     first_event: int = 0
     replaces: bool = False
+    over: int = 0
+    """The generation that the pipeline was at before it."""
     replay: Replay | None = None
     """The rows it brings back from the quarantine, if that is where it reads."""
     backfill: bool = False
@@ -208,7 +210,7 @@ class LedgerState:
             others = [_superseded(batch, entry, self.generation, events) for batch in others]
             undoing = ()
         if entry.state == DONE:
-            entry = replace(entry, in_event=events)
+            entry = replace(entry, in_event=events, over=self.generation)
         ordered = tuple(sorted((*others, entry), key=lambda batch: batch.n))
         return replace(self, batches=ordered, generation=generation, events=events, undoing=undoing)
 

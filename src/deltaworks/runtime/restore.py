@@ -409,13 +409,15 @@ def settle_quarantine(state: LedgerState, restore: Restore, quarantine: Quaranti
     It stays while any sink has the batch.
     """
     from deltaworks.runtime.accepted import not_held
+    from deltaworks.runtime.timeline import generations_of
 
     out, back = moved(state, restore)
     after = after_restore(state, RESTORED, restore, state.events + 1)
-    lost = [  # they are read again
+    there = generations_of(after)
+    lost = [  # they are read again, or replaced
         other
         for other in after.batches
-        if other.generation > after.generation or (other.state == REVERTED and not other.kept)
+        if other.generation not in there or (other.state == REVERTED and not other.kept)
     ]
     for entry in out:
         # who went when this one came has its rows with it, and brings them along

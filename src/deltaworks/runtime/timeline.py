@@ -42,6 +42,15 @@ class Standing:
         return replace(self, present=present, undone=self.undone | {n})
 
 
+def generations_of(state: LedgerState) -> frozenset[int]:
+    """The generations whose rows the tables hold; an undone refresh put the one before it back."""
+    found = [state.generation]
+    refreshes = {entry.generation: entry for entry in state.batches if entry.replaces}
+    while (entry := refreshes.get(found[-1])) is not None and entry.state == UNDONE:
+        found.append(entry.over)
+    return frozenset(found)
+
+
 def sinks_of(state: LedgerState, table_id: str) -> frozenset[str]:
     """The sinks of a pipeline that have landed in a table."""
     return frozenset(
