@@ -20,7 +20,7 @@ from deltaworks.runtime.ledger_state import DONE, PLANNED, REVERTED, UNDONE, Bat
 from deltaworks.runtime.quarantine import Choice
 from tests.protocol import world as doubles
 from tests.protocol.canonical import canonical, first_batch
-from tests.protocol.world import SOURCES, Books, Died, Process, World
+from tests.protocol.world import FOLDER, SOURCES, Books, Commit, Died, Process, World
 
 Act = Callable[[Process], None]
 
@@ -482,7 +482,7 @@ def actions(world: World, state: Any) -> Iterator[Action]:
         yield from _starts(world, state)
     if world.quarantined() and not world.whole:
         yield _run("replay", "replay", replay=Choice())
-    for name in world.sinks:
+    for name in (name for name in world.sinks if dict(world.modes)[name] != FOLDER):
         last = len(world.commits(name)) - 1
         for version in range(max(0, last - 3), last):
             yield _restore(name, version)
@@ -516,9 +516,10 @@ def _accidents(world: World) -> Iterator[Action]:
     yield Action("the ledger loses its last batches", _older_ledger, "foreign", dies=False)
     yield Action("somebody recreates the table", _recreate(name), "foreign", dies=False)
     yield _run("run, meanwhile the table is recreated", "foreign", meanwhile=_recreate(name))
-    if len(log) > 1:
+    if len(log) > 1 and dict(world.modes)[name] != FOLDER:
         yield Action("somebody restores the table", _by_hand(name, 0), "foreign", dies=False)
         yield _run("run, meanwhile the table is restored", "foreign", meanwhile=_by_hand(name, 0))
+    if len(log) > 1:
         yield Action("an older copy of the table is put back", _older(name), "foreign", dies=False)
 
 
@@ -570,6 +571,11 @@ def _older_ledger(process: Process) -> None:
 def _recreate(name: str) -> Act:
     def act(process: Process) -> None:
         table_id = f"{name}-new-{len(process.world.commits(name))}"
+        if dict(process.world.modes)[name] == FOLDER:  # what it knew of its writers goes with it
+            log = (*process.world.commits(name), Commit(table_id, (), (), "", "{}"))
+            tables = {**dict(process.world.tables), name: log}
+            process.change(tables=tuple(sorted(tables.items())))
+            return
         process.commit(name, (), txn=None, operation="CREATE OR REPLACE", table_id=table_id)
 
     return act

@@ -28,6 +28,7 @@ from tests.protocol.explore import (
 from tests.protocol.world import Died, Process, World
 
 ONE = (("a", "append"),)
+FOLDER = (("a", "folder"),)
 TWO = (("a", "append"), ("b", "append"))
 MIXED = (("a", "append"), ("b", "upsert"))
 
@@ -406,3 +407,18 @@ def test_a_table_that_is_replaced_before_a_batch_is_planned_stops_the_run() -> N
     _, refused = told(TWO, "down b", "deliver", "meddled recreate a")
     assert len(refused) == 1
     assert "does not hold batch 1 any more" in refused[0]
+
+
+def test_a_folder_with_a_refresh_that_the_ledger_lost_stops_the_run() -> None:
+    trace = "deliver, run, refresh, older, run"
+    process, refused = told(FOLDER, *trace.split(", "))
+    assert ["a full refresh landed there" in one for one in refused] == [True]
+    process, _ = told(FOLDER, *trace.split(", "), "refresh")
+    assert not wrong(process)
+
+
+def test_a_folder_that_is_replaced_while_a_batch_is_loaded_stops_the_run() -> None:
+    trace = "run, deliver, meddled recreate a, run"
+    _, refused = told(FOLDER, *trace.split(", "))
+    assert "while batch 2 was being loaded" in refused[0]
+    assert len(refused) == 2

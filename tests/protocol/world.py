@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from deltaworks.contracts.context import BatchWrite, RunContext
-from deltaworks.errors import EngineError, GuardError, QualityError
+from deltaworks.errors import EngineError, GuardError, QualityError, UnsupportedOperation
 from deltaworks.model.batch import FILES, VERSION, Bounds, FileStamp, Replay
 from deltaworks.model.commit import CommitInfo, SinkState, UndoInfo
 from deltaworks.model.results import BatchResult
@@ -42,6 +42,8 @@ from deltaworks.runtime.runner import RunOptions, _Run
 from deltaworks.runtime.undo import undo_run
 
 REFUSED = "f2"
+FOLDER = "folder"
+"""The mode of a sink that is no Delta table; it appends."""
 SOURCES = {"p": "fp", "q": "gq"}
 """The sources of each pipeline: the first has files, the second has positions."""
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -512,6 +514,41 @@ class _Sink:
         return UndoInfo(committed=made >= 0, version=made, rows_removed=0, rows_put_back=0)
 
 
+class _Folder(_Sink):
+    """A folder or a table of a database: it knows the number of its last batch, and no versions."""
+
+    def adds_on_rerun(self) -> bool:
+        return True
+
+    def state(self, _: Any, app_id: str) -> SinkState:
+        log = self.process.world.commits(self.name)
+        if not log:
+            return SinkState(identity="", exists=False)
+        txns = dict(log[-1].txns)
+        return SinkState(
+            identity=log[-1].table_id,
+            exists=True,
+            txn_version=txns.get(app_id),
+            writers=tuple(txns),
+        )
+
+    def write(self, _: Any, rows: Collection[str], batch: BatchWrite) -> CommitInfo:
+        if self.process.down == self.name:
+            raise EngineError("it takes no commit")
+        if self.state(_, batch.txn.app_id).txn_version == batch.txn.version:
+            return CommitInfo(committed=False)
+        if self.process.meanwhile is not None:
+            happens, self.process.meanwhile = self.process.meanwhile, None
+            happens(self.process)
+        now = self.process.world.rows(self.name)
+        after = _after(now, rows, replaces=batch.replace, adds=True)
+        self.process.commit(self.name, after, txn=(batch.txn.app_id, batch.txn.version))
+        return CommitInfo(committed=True)
+
+    def undo(self, _: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
+        raise UnsupportedOperation("a folder takes no batch back")
+
+
 def _after(now: Rows, rows: Collection[str], *, replaces: bool, adds: bool) -> Rows:
     if replaces:
         return tuple(sorted(rows))
@@ -535,8 +572,9 @@ def _plan(process: Process) -> Plan:
         Extract(name=n, plugin=_Source(process, n))  # type: ignore[arg-type]
         for n in SOURCES[name]
     ]
+    kinds = {n: _Folder if mode == FOLDER else _Sink for n, mode in modes.items()}
     loads = [
-        Load(name=n, plugin=_Sink(process, n, modes[n]), inputs=("x",))  # type: ignore[arg-type]
+        Load(name=n, plugin=kinds[n](process, n, modes[n]), inputs=("x",))  # type: ignore[arg-type]
         for n in process.world.sinks
     ]
     return _Plan(pipeline=pipeline, stages=(*sources, *loads))

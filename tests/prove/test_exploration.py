@@ -16,6 +16,8 @@ ONE = (("a", "append"),)
 KEYED = (("a", "upsert"),)
 TWO = (("a", "append"), ("b", "append"))
 MIXED = (("a", "append"), ("b", "upsert"))
+BESIDE = (("a", "append"), ("b", "folder"))
+FOLDER = (("a", "folder"),)
 ANY = {
     "deliver": 2,
     "back": 3,
@@ -45,6 +47,18 @@ SCOPES: dict[str, dict[str, int]] = {
 @pytest.mark.parametrize("modes", [ONE, KEYED, TWO, MIXED], ids=["one", "keyed", "two", "mixed"])
 @pytest.mark.parametrize("name", SCOPES)
 def test_every_world_of_a_scope(name: str, modes: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    if len(modes) == 1 and name == "sinks that come and go":
+        pytest.skip("one sink only")
+    _explore(modes, DEPTH, SCOPES[name], capsys)
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("modes", [FOLDER, BESIDE], ids=["folder", "beside"])
+@pytest.mark.parametrize("name", ["any two events", "sinks that come and go", "deaths", "parked"])
+def test_every_world_of_sinks_without_versions(
+    name: str, modes: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     if len(modes) == 1 and name == "sinks that come and go":
         pytest.skip("one sink only")
     _explore(modes, DEPTH, SCOPES[name], capsys)

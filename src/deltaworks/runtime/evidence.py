@@ -62,6 +62,7 @@ def landing(
         return None
     if state.version is None:
         _refuse_other_batch(state, entry, load.plugin.target(site).label)
+        _refuse_other_identity(load, site, entry, sink, now=state)
         return CommitInfo(committed=True)
     location = load.plugin.target(site).location
     records = DeltaRsEngine(site.stores).history(location, after=_since(sink))
@@ -82,15 +83,27 @@ def refuse_meddling(
 
     Nobody would notice later, because the batch's own commit may be newer than that.
     """
-    if not info.committed or info.version is None or now.version is None:
+    if not info.committed:
         return
     ref, since = load.plugin.target(site), _since(sink)
-    is_other = bool(sink.identity) and now.identity != sink.identity and not entry.replaces
-    if is_other or now.version < info.version:
+    _refuse_other_identity(load, site, entry, sink, now=now)
+    if info.version is None or now.version is None:
+        return
+    if now.version < info.version:
         raise _meddled(ref.label, entry.n)
     if now.version > since + 1:
         records = DeltaRsEngine(site.stores).history(ref.location, after=since)
         _refuse_meddled(records, info.version, entry, sink, ref.label)
+
+
+def _refuse_other_identity(
+    load: Load, site: Site, entry: BatchEntry, sink: SinkEntry, *, now: SinkState
+) -> None:
+    """A batch that adds rows to a table must be in the one that it was planned for."""
+    adds = load.plugin.takes_more() and not entry.replaces
+    if adds and sink.identity and now.identity != sink.identity:
+        is_table = now.version is not None
+        raise _meddled(load.plugin.target(site).label, entry.n, is_table=is_table)
 
 
 def _since(sink: SinkEntry) -> int:
@@ -109,10 +122,10 @@ def _refuse_meddled(
             raise _meddled(label, entry.n, f" (in version {record.version})")
 
 
-def _meddled(label: str, n: int, where: str = "") -> GuardError:
+def _meddled(label: str, n: int, where: str = "", *, is_table: bool = True) -> GuardError:
     return GuardError(
         f'"{label}" was set back or replaced by hand{where} while batch {n} was being loaded',
-        hint=f"put the table back as it was, {ways_out(label)}",
+        hint=f"put it back as it was, {ways_out(label, is_table=is_table)}",
     )
 
 

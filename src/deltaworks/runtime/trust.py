@@ -126,6 +126,7 @@ def _verify(load: Load, site: Site, state: LedgerState, writer: Writer) -> None:
         return
     now = load.plugin.state(site, known.sink.app_id)
     refuse_other_table(known, now)
+    _refuse_unknown_writers(known, now)
     if known.version is not None and now.version is not None and now.version != known.version:
         location = load.plugin.target(site).location
         records = DeltaRsEngine(site.stores).history(location, after=known.version)
@@ -185,6 +186,20 @@ def refuse_other_table(known: Known, now: SinkState) -> None:
             f"{known.version}: an older copy of it was put back",
             hint=known.choices,
         )
+
+
+def _refuse_unknown_writers(known: Known, now: SinkState) -> None:
+    """Refuse a sink without versions that holds a full refresh which the ledger does not know."""
+    ours = known.sink.app_id.rpartition(":")[0]
+    generations = {str(entry.generation) for entry in known.state.batches}
+    for writer, _, generation in (name.rpartition(":") for name in now.writers):
+        if writer == ours and generation not in generations:
+            raise GuardError(
+                f'"{known.label}" is ahead of the ledger: a full refresh landed there '
+                "that is not in the ledger",
+                hint="the ledger is older: put the newer one back, "
+                + ways_out(known.label, is_table=now.version is not None),
+            )
 
 
 def refuse_unknown_commits(known: Known, records: Sequence[CommitRecord]) -> None:
