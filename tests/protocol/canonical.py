@@ -80,7 +80,7 @@ def canonical(world: World, *, with_backup: bool = False) -> Any:
     teller.mark(NAME, *sorted(world.undone_runs))
     parts.append(teller.part())
     asked = (world.delivered, world.undone, world.passed)
-    rest = (world.modes, world.sinks, world.whole, asked, bool(state.batches))
+    rest = (world.modes, world.sinks, world.whole, asked, bool(state.batches), world.backup)
     return rest, tuple(plain for plain, _ in parts), _resolved(m for _, ms in parts for m in ms)
 
 

@@ -342,15 +342,9 @@ def _words(error: DeltaworksError) -> str:
 
 
 def _left_by_undos(process: Process) -> list[int]:
-    """Batches of runs that were undone; a restore may bring a part of a run back.
-
-    Whoever puts the ledger and the table of before an undo back has taken the undo back.
-    """
-    state, world = process.state(), process.world
-    logs = [log for _, log in world.tables]
-    known = {json.loads(one.note).get("undone_batch") for log in logs for one in log}
-    undone = [e.n for e in state.done() if e.run_id in world.undone_runs and not state.restored]
-    return [n for n in undone if n in known or not world.incarnations]
+    """Batches of runs that were undone; a restore may bring a part of a run back."""
+    state, runs = process.state(), process.world.undone_runs
+    return [e.n for e in state.done() if e.run_id in runs and not state.restored]
 
 
 def problems(process: Process) -> list[str]:
@@ -513,13 +507,14 @@ def _accidents(world: World) -> Iterator[Action]:
     log = world.commits(name)
     if not log:
         return
-    yield Action("the ledger loses its last batches", _older_ledger, "foreign", dies=False)
+    if world.backup != "table":
+        yield Action("the ledger loses its last batches", _older_ledger, "foreign", dies=False)
     yield Action("somebody recreates the table", _recreate(name), "foreign", dies=False)
     yield _run("run, meanwhile the table is recreated", "foreign", meanwhile=_recreate(name))
     if len(log) > 1 and dict(world.modes)[name] != FOLDER:
         yield Action("somebody restores the table", _by_hand(name, 0), "foreign", dies=False)
         yield _run("run, meanwhile the table is restored", "foreign", meanwhile=_by_hand(name, 0))
-    if len(log) > 1:
+    if len(log) > 1 and world.backup != "ledger":
         yield Action("an older copy of the table is put back", _older(name), "foreign", dies=False)
 
 
@@ -565,7 +560,7 @@ def _older_ledger(process: Process) -> None:
     """The ledger as it was after its first batch."""
     kept = first_batch(process.world.events)
     incarnations = process.world.incarnations + 1
-    process.world = replace(process.world, events=kept, incarnations=incarnations)
+    process.world = replace(process.world, events=kept, incarnations=incarnations, backup="ledger")
 
 
 def _recreate(name: str) -> Act:
@@ -587,7 +582,8 @@ def _older(name: str) -> Act:
     def act(process: Process) -> None:
         tables = dict(process.world.tables)
         tables[name] = tables[name][:-1]
-        process.world = replace(process.world, tables=tuple(sorted(tables.items())))
+        left = tuple(sorted(tables.items()))
+        process.world = replace(process.world, tables=left, backup="table")
 
     return act
 

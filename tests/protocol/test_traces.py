@@ -159,6 +159,13 @@ def test_rows_of_an_older_generation_stay_out_of_quarantine_when_a_refresh_comes
     assert not wrong(process)
 
 
+def test_replayed_rows_stay_out_of_quarantine_when_a_refresh_is_undone_once_more() -> None:
+    trace = "deliver, run, refresh, undo 1, replay, restore a 1, restore a 3, run"
+    process, refused = told(TWO, *trace.split(", "))
+    assert not refused
+    assert not wrong(process)
+
+
 def test_tables_of_two_generations_stop_a_run() -> None:
     trace = "run, deliver, refresh, refresh, restore a 0, restore b 1, run"
     _, refused = told(TWO, *trace.split(", "))

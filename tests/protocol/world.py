@@ -103,6 +103,9 @@ class World:
     """Runs that an undo has taken back, as it said."""
     passed: int = 0
     """So many pieces the user has told a run to pass over."""
+    backup: str = ""
+    """What was put back from a backup, the ledger or the table; never both without the quarantine,
+    of which nobody could tell then what it lacks."""
     pipeline: str = "p"
     """The pipeline whose books are at hand."""
     other: Books | None = None

@@ -429,19 +429,17 @@ def settle_quarantine(state: LedgerState, restore: Restore, quarantine: Quaranti
     for entry in back:
         without = _apart(entry, state, restore)
         quarantine.bring_back(entry, key=restore.restore_id, without=without)
-    for other in _takers(back, state, restore):
+    for other in _takers(after) if out or back else ():
         quarantine.leave(other, by=restore.restore_id)
 
 
-def _takers(back: list[BatchEntry], state: LedgerState, restore: Restore) -> list[BatchEntry]:
-    """Batches in the tables that had settled rows of those that come back."""
-    after = after_restore(state, RESTORED, restore, state.events + 1)
-    numbers = {entry.n for entry in back}
+def _takers(after: LedgerState) -> list[BatchEntry]:
+    """Batches in the tables that had settled rows, which may have come back with others."""
     return [
         other
         for other in after.batches
         if other.state in (DONE, REVERTED) and other.has_slice(after.generation)
-        if numbers & {*other.supersedes, *(other.replay.batches if other.replay else ())}
+        if other.supersedes or other.replay is not None
     ]
 
 
