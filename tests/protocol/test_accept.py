@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deltaworks.runtime.ledger_state import LedgerState
 from tests.protocol.accepting import Accepting
 from tests.protocol.explore import Findings, Scope
 
@@ -48,22 +49,29 @@ def test_an_accepted_table_loses_and_doubles_nothing(name: str, modes: Any) -> N
     assert not found.wrong, found.wrong[0]
 
 
-MISTAKES: dict[str, tuple[str, Any, str]] = {
+def all_generations(state: LedgerState) -> frozenset[int]:
+    return frozenset(entry.generation for entry in state.batches)
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "rows of batches that are gone return to the quarantine": (
-        "accepted.not_held",
-        lambda *_: [],
+        {"accepted.not_held": lambda *_: [], "timeline.generations_of": all_generations},
         "refreshes",
     ),
     "a recreated table still counts as the old one": (
-        "accept._Look._lost",
-        lambda *_: (),
+        {"accept._Look._lost": lambda *_: ()},
         "one accident",
+    ),
+    "rows of two generations are accepted": (
+        {"accept._Look.refuse_mixture": lambda _: None},
+        "refreshes",
     ),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_the_exploration_finds_a_mistake(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, stand_in, scope = MISTAKES[mistake]
-    monkeypatch.setattr(f"deltaworks.runtime.{name}", stand_in)
+    mistakes, scope = MISTAKES[mistake]
+    for name, stand_in in mistakes.items():
+        monkeypatch.setattr(f"deltaworks.runtime.{name}", stand_in)
     assert explored(ONE, 6, most=WORLDS, **SCOPES[scope]).wrong

@@ -6,7 +6,7 @@ again, or they count as read. As with a restore, the intent is in the ledger fir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,7 +30,7 @@ from deltaworks.runtime.acceptance import (
     known_version,
 )
 from deltaworks.runtime.bounds import take_bounds
-from deltaworks.runtime.evidence import Writer, commit_of
+from deltaworks.runtime.evidence import Writer, commit_of, refuse_meddling
 from deltaworks.runtime.ledger import Ledger, landed_sink
 from deltaworks.runtime.ledger_state import (
     ABANDONED,
@@ -76,6 +76,8 @@ def accept_table(
     wait = config.locks.wait_seconds
     with locked(paths, wait_seconds=wait, notify=place.notify, stores=config.stores) as locks:
         looks = [_Look(ref, plan, at, keep, accept_id) for plan, at in mine]
+        for look in looks:
+            look.refuse_mixture()
         states = [look.settled() for look in looks]
         for look, state in zip(looks, states, strict=True):
             look.require(state)  # all can be accepted, or none is
@@ -189,8 +191,18 @@ class _Look:
             if entry.token and not landed:
                 found.append((entry, None))
             elif landed and len(landed) == len(sinks):
+                self._refuse_meddling(entry, landed)
                 found.append((entry, landed))
         return found
+
+    def _refuse_meddling(self, entry: BatchEntry, landed: Iterable[SinkEntry]) -> None:
+        """Another table that was set back while a batch was loaded must be accepted first."""
+        site = self.place.site
+        for load in (load for load in self.plan.loads if load.name not in self.sinks):
+            for sink in (sink for sink in landed if sink.name == load.name):
+                now = load.plugin.state(site, sink.app_id)
+                info = CommitInfo(committed=True, version=sink.version)
+                refuse_meddling(load, site, entry, sink, info=info, now=now)
 
     def _commit(self, entry: BatchEntry, sink: SinkEntry) -> SinkEntry | None:
         """How a batch landed in a sink, also where its rows are not there any more."""
@@ -214,6 +226,30 @@ class _Look:
         """What the table holds."""
         writers = [self._writer(name) for name in self.sinks]
         return found_in(state, self.sinks, self.table, self._records(self.ref.location), writers)
+
+    def refuse_mixture(self) -> None:
+        """Raise when the table holds rows twice, or of two generations.
+
+        That comes of a table which was set back while a batch was loaded. It is asked before
+        anything is written down, as the ledger would take all that for its own doing.
+        """
+        state = self.state
+        standing = self.finding(state).now.standing
+        held = [entry for entry in state.batches if entry.n in standing.present]
+        newest = max((entry.generation for entry in held), default=0)
+        put_back = any(state.batch(n).generation == newest for n in standing.undone)
+        for entry in held:
+            if entry.generation < newest and not put_back:
+                self._refuse_rows(entry, "which a full refresh has replaced")
+        if any(load.plugin.adds_on_rerun() for load in self.loads.values()):
+            for entry, other in ((a, b) for a in held for b in held if a.n in b.covers):
+                self._refuse_rows(entry, f"which batch {other.n} has read again")
+
+    def _refuse_rows(self, entry: BatchEntry, why: str) -> None:
+        raise GuardError(
+            f'"{self.ref.label}" holds rows of batch {entry.n}, {why}',
+            hint="load everything anew with --full-refresh",
+        )
 
     def require(self, state: LedgerState) -> None:
         """Raise unless the table can be accepted."""

@@ -7,6 +7,7 @@ This module is pure: it reads no table, and every function returns a new value.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -143,9 +144,10 @@ def found_in(
     if ids and table[0] not in ids:
         steps = _fold(state, sinks, -1, in_order, writers)
         return Finding(kind=RECREATED, since=-1, steps=steps)
-    since = _common_version(state, sinks, table, in_order, writers)
+    before = _before_meddling(state, sinks, in_order)
+    since = min(_common_version(state, sinks, table, in_order, writers), before)
     steps = _fold(state, sinks, since, in_order, writers)
-    if since < known:
+    if since < min(known, before):
         given_up = _given_up(state, steps[0][1].standing, in_order, since, writers)
         steps = tuple((at, replace(one, unknown=one.unknown | given_up)) for at, one in steps)
         kind = OLDER
@@ -154,6 +156,24 @@ def found_in(
     else:
         kind = SET_BACK if len(steps) > 1 else SOUND
     return Finding(kind=kind, since=since, steps=steps)
+
+
+def _before_meddling(
+    state: LedgerState, sinks: frozenset[str], records: Sequence[CommitRecord]
+) -> int:
+    """The version before somebody set the table back while a batch was on its way to it."""
+    accepted = [r.version or 0 for r in state.restored if "steps" in r.accept and r.sinks & sinks]
+    floor = max(accepted, default=-1)
+    landed = [sink for _, sink in _committed(state, sinks, state.generation)]
+    windows = [(s.version_found, s.version) for s in landed if s.txn_found is not None]
+    found = [
+        record.version - 1
+        for record in records
+        if record.operation == "RESTORE" and "restore" not in record.user_metadata
+        for start, end in windows
+        if end is not None and max(start or 0, floor) < record.version < end
+    ]
+    return min(found, default=sys.maxsize)
 
 
 def known_version(state: LedgerState, sinks: frozenset[str], table_id: str) -> int:
