@@ -21,6 +21,7 @@ from deltaworks.runtime.ledger_state import BatchEntry, LedgerState, SinkEntry
 from tests.protocol.explore import Explorer, Findings, Scope
 
 SINGLE = (("a", "append"),)
+FOLDER = (("a", "folder"),)
 KEYED = (("a", "upsert"),)
 BOTH = (("a", "append"), ("b", "append"))
 MIXED = (("a", "append"), ("b", "upsert"))
@@ -132,6 +133,16 @@ PATCHES: dict[str, dict[str, Any]] = {
     "the id of a table is not compared": {"trust.refuse_other_table": whatever_id},
     "a table is restored over what its ledger lost": {"restore._refuse_lost": lambda *_: None},
     "a table is not looked at before an undo": {"undo.verify_tables": lambda *_, **__: None},
+    "a table that is replaced while a batch is loaded is not noticed": {
+        "batches.refuse_meddling": lambda *_, **__: None,
+        "evidence._refuse_meddled": lambda *_, **__: None,
+    },
+    "the quarantine keeps what a step did that never happened": {
+        "quarantine.Quarantine.set_back": lambda *_, **__: None
+    },
+    "a refresh that a folder holds and its ledger lost is not noticed": {
+        "trust._refuse_unknown_writers": lambda *_: None
+    },
 }
 TWO_KEYED = (("a", "upsert"), ("b", "upsert"))
 SCOPES: dict[str, dict[str, Any]] = {
@@ -200,6 +211,27 @@ SCOPES: dict[str, dict[str, Any]] = {
         "deliver": 1,
         "back": 2,
         "foreign": 1,
+    },
+    "a table that is replaced while a batch is loaded is not noticed": {
+        "modes": SINGLE,
+        "depth": 3,
+        "deliver": 1,
+        "foreign": 1,
+    },
+    "the quarantine keeps what a step did that never happened": {
+        "modes": SINGLE,
+        "depth": 4,
+        "deliver": 1,
+        "death": 1,
+        "foreign": 1,
+        "replay": 1,
+    },
+    "a refresh that a folder holds and its ledger lost is not noticed": {
+        "modes": FOLDER,
+        "depth": 4,
+        "deliver": 1,
+        "foreign": 1,
+        "refresh": 1,
     },
     "a table is not looked at before an undo": {
         "modes": SINGLE,
