@@ -266,6 +266,13 @@ def test_rows_of_a_replay_stay_out_of_quarantine_when_only_its_backfill_is_taken
         assert not wrong(process)
 
 
+def test_rows_of_a_replay_return_to_quarantine_though_its_backfill_stays() -> None:
+    trace = "deliver, run, toggle, replay, toggle, run, restore a 0"
+    process, refused = told(TWO, *trace.split(", "))
+    assert not refused
+    assert process.world.quarantined() == ("f2",)
+
+
 def test_a_batch_that_one_sink_has_by_a_backfill_is_not_read_again_into_it() -> None:
     trace = "run, toggle, deliver, run, toggle, run, restore a 0, run"
     process, refused = told(TWO, *trace.split(", "))

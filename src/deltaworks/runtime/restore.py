@@ -434,12 +434,15 @@ def settle_quarantine(state: LedgerState, restore: Restore, quarantine: Quaranti
 
 
 def _takers(after: LedgerState) -> list[BatchEntry]:
-    """Batches in the tables that had settled rows, which may have come back with others."""
+    """Batches in the tables that had settled rows, which may have come back with others.
+
+    A backfill repeats what another batch has settled.
+    """
     return [
         other
         for other in after.batches
         if other.state in (DONE, REVERTED) and other.has_slice(after.generation)
-        if other.supersedes or other.replay is not None
+        if other.supersedes or (other.replay is not None and not other.backfill)
     ]
 
 
