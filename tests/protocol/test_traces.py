@@ -166,6 +166,14 @@ def test_replayed_rows_stay_out_of_quarantine_when_a_refresh_is_undone_once_more
     assert not wrong(process)
 
 
+def test_a_version_is_of_the_generation_that_landed_in_it_last() -> None:
+    trace = "run, refresh, undo 1, restore a 0, deliver, run, replay, restore b 3"
+    process, _ = told(TWO, *trace.split(", "))
+    assert process.state().generation == 0
+    process, _ = told(TWO, *trace.split(", "), "run", "refresh")
+    assert not wrong(process)
+
+
 def test_tables_of_two_generations_stop_a_run() -> None:
     trace = "run, deliver, refresh, refresh, restore a 0, restore b 1, run"
     _, refused = told(TWO, *trace.split(", "))

@@ -338,6 +338,7 @@ def affected(table: TableInfo, version: int, state: LedgerState, restore_id: str
     now, then = (standing(state, sinks, at) for at in (table.version, version))
     generations = [state.batch(n).generation for n in then.present | then.undone]
     generation = max(generations, default=state.generation)
+    generation = generation if then.generation is None else then.generation
     # what a full refresh had replaced, in that generation or a later one, is not there either
     replaced = {entry.n for entry in state.batches if is_in(entry, generation, sinks)}
     gone = (now.present | replaced) - then.present

@@ -27,14 +27,16 @@ class Standing:
     undone: frozenset[int] = frozenset()
     replaced: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """The batches that each full refresh replaced in the table."""
+    generation: int | None = None
+    """The generation of the batch that landed last, whether it was undone or not."""
 
     def landed(self, entry: BatchEntry) -> Standing:
         """The same after a batch."""
         present, undone = self.present | {entry.n}, self.undone - {entry.n}
         if not entry.replaces:
-            return replace(self, present=present, undone=undone)
+            return replace(self, present=present, undone=undone, generation=entry.generation)
         replaced = {**self.replaced, entry.n: self.present}
-        return Standing(frozenset({entry.n}), undone, replaced)
+        return Standing(frozenset({entry.n}), undone, replaced, entry.generation)
 
     def without(self, n: int) -> Standing:
         """The same after the undo of a batch; that of a refresh puts back what it replaced."""
