@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from deltaworks.config.files import Document, Where
 from deltaworks.errors import Problem
+from deltaworks.model.wrong_text import WrongText
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ def _problem(
             message=f'"{label}" cannot be "{given}"',
             hint=did_you_mean(given, choices, at_least=_ALIKE),
         )
+    fault = detail.get("ctx", {}).get("error")
+    if isinstance(fault, WrongText) and (fault.hint or fault.at is not None):
+        hint, message = fault.hint, _said(label, detail)
+        return document.problem(full, code="wrong_value", message=message, hint=hint, at=fault.at)
     described = _described(model, place)
     hint = _in_quotes(detail) or (f'"{label}" is {described}' if described else "")
     return document.problem(full, code="wrong_value", message=_said(label, detail), hint=hint)
