@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from deltaworks.config.files import Document, Where
 from deltaworks.errors import Problem
-from deltaworks.model.wrong_text import WrongText
+from deltaworks.model.text_fault import TextFault
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _problem(
             hint=did_you_mean(given, choices, at_least=_ALIKE),
         )
     fault = detail.get("ctx", {}).get("error")
-    if isinstance(fault, WrongText) and (fault.hint or fault.at is not None):
+    if isinstance(fault, TextFault) and (fault.hint or fault.at is not None):
         hint, message = fault.hint, _said(label, detail)
         return document.problem(full, code="wrong_value", message=message, hint=hint, at=fault.at)
     described = _described(model, place)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 
-from deltaworks.model.wrong_text import WrongText, excerpt
+from deltaworks.model.text_fault import TextFault, excerpt
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -59,30 +59,30 @@ def expression_problem(text: str) -> str:
     return fault.message if fault else ""
 
 
-def expression_fault(text: str) -> WrongText | None:
+def expression_fault(text: str) -> TextFault | None:
     """Why a text is not one SQL expression, and where; None when it is."""
     try:
         tokens = _tokens(text)
         if not tokens:
-            return WrongText("an SQL expression is wanted, this is empty")
+            return TextFault("an SQL expression is wanted, this is empty")
         _refuse_several(tokens)
         _refuse_unbalanced(tokens)
         trees = _parsed(text, tokens)
-    except WrongText as fault:
-        return WrongText(f'"{excerpt(text, fault.at or 0)}" {fault}', hint=fault.hint, at=fault.at)
+    except TextFault as fault:
+        return TextFault(f'"{excerpt(text, fault.at or 0)}" {fault}', hint=fault.hint, at=fault.at)
     return None if trees is None else _not_one_expression(text, trees)
 
 
-def _not_one_expression(text: str, trees: Sequence[exp.Expression | None]) -> WrongText | None:
+def _not_one_expression(text: str, trees: Sequence[exp.Expression | None]) -> TextFault | None:
     from sqlglot import exp
 
     tree = trees[0] if len(trees) == 1 else None
     statements = exp.Query | exp.DDL | exp.DML | exp.Command | exp.Drop | exp.TruncateTable
     shown = excerpt(text)
     if tree is None or isinstance(tree, statements):
-        return WrongText(f'"{shown}" is a statement; an expression such as "amount >= 0" is wanted')
+        return TextFault(f'"{shown}" is a statement; an expression such as "amount >= 0" is wanted')
     if isinstance(tree, exp.Alias):
-        return WrongText(f'"{shown}" is not one expression: "{tree.alias}" is left over')
+        return TextFault(f'"{shown}" is not one expression: "{tree.alias}" is left over')
     return None
 
 
@@ -93,7 +93,7 @@ def _tokens(text: str) -> list[Token]:
     try:
         return list(tokenize(text, read="spark"))
     except SqlglotError:
-        raise WrongText("has a quote or comment that is not closed", hint="close it") from None
+        raise TextFault("has a quote or comment that is not closed", hint="close it") from None
 
 
 def _refuse_several(tokens: Sequence[Token]) -> None:
@@ -104,7 +104,7 @@ def _refuse_several(tokens: Sequence[Token]) -> None:
         depth += kind in {"L_PAREN", "L_BRACKET", "L_BRACE"}
         depth -= kind in {"R_PAREN", "R_BRACKET", "R_BRACE"}
         if kind == "SEMICOLON" or (kind == "COMMA" and depth <= 0):
-            raise WrongText(f'holds "{token.text}": one expression is wanted', at=token.start)
+            raise TextFault(f'holds "{token.text}": one expression is wanted', at=token.start)
 
 
 def _refuse_unbalanced(tokens: Sequence[Token]) -> None:
@@ -117,17 +117,17 @@ def _refuse_unbalanced(tokens: Sequence[Token]) -> None:
         elif kind in {"R_PAREN", "R_BRACKET", "R_BRACE"} and (
             not opened or opened.pop().text != _PAIRS[token.text]
         ):
-            raise WrongText(f'closes "{token.text}" that was not opened', at=token.start)
+            raise TextFault(f'closes "{token.text}" that was not opened', at=token.start)
     if opened:
         message = f'opens "{opened[-1].text}" and does not close it'
-        raise WrongText(message, at=opened[-1].start)
+        raise TextFault(message, at=opened[-1].start)
 
 
 def _parsed(text: str, tokens: Sequence[Token]) -> Sequence[exp.Expression | None] | None:
     """The statements of a text; None for what only Spark can parse."""
     try:
         return _strictly_parsed(text, tokens)
-    except WrongText:
+    except TextFault:
         if _only_spark_knows(text, tokens):
             return None
         raise
@@ -170,15 +170,15 @@ def _may_be_name(word: str) -> bool:
     return word.lower() not in _STRUCTURE
 
 
-def _fault(error: ParseError, tokens: Sequence[Token]) -> WrongText:
+def _fault(error: ParseError, tokens: Sequence[Token]) -> TextFault:
     """What a parser found, in our words, at the token where it stopped."""
     found = error.errors[0]
     at_fault = [t for t in tokens if (t.line, t.col) == (found["line"], found["col"])]
     token = at_fault[0] if at_fault else tokens[-1]
     is_unexpected = str(found["description"]).startswith(_UNEXPECTED)
     if token is tokens[-1] and not is_unexpected:
-        return WrongText(f'is incomplete after "{token.text}"', hint=_HINT, at=token.start)
-    return WrongText(f'cannot be parsed at "{token.text}"', hint=_HINT, at=token.start)
+        return TextFault(f'is incomplete after "{token.text}"', hint=_HINT, at=token.start)
+    return TextFault(f'cannot be parsed at "{token.text}"', hint=_HINT, at=token.start)
 
 
 def is_bare_name(text: str) -> bool:
@@ -228,8 +228,8 @@ def _statements(query: str) -> Sequence[exp.Expression | None]:
         tokens = _tokens(query)
         _refuse_unbalanced(tokens)
         return _strictly_parsed(query, tokens)
-    except WrongText as fault:
-        raise WrongText(f"the query {fault}", hint=fault.hint, at=fault.at) from None
+    except TextFault as fault:
+        raise TextFault(f"the query {fault}", hint=fault.hint, at=fault.at) from None
 
 
 def tables_of(query: str, *, named_under: str = "extract") -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import REJECTED, Example
 from deltaworks.contracts.tolerance import MaxFailed
 from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.type_text import TypeText
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,7 +25,7 @@ class CastTransform(Transform):
     example: ClassVar[Example] = {"columns": {"amount": "decimal(12,2)"}}
     row_preserving: ClassVar[bool] = True
 
-    columns: dict[str, str]
+    columns: dict[str, TypeText]
     """Column or nested field -> SQL type, such as `amount: decimal(12,2)`."""
     formats: dict[str, str] = Field(default_factory=dict)
     """Column -> how its texts are written: `dd.MM.yyyy`, or 1234.56 written so: `1.234,56`."""

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.type_text import SchemaText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,7 +25,7 @@ class PythonTransform(Transform):
     """A file of the project and a function in it, or `module:function`."""
     row: bool = False
     """Whether it takes and returns one row, as a dict; otherwise it takes and returns a frame."""
-    schema_: str | None = Field(default=None, alias="schema")
+    schema_: SchemaText | None = Field(default=None, alias="schema")
     """The columns of the rows it returns, for `row`, such as `id bigint, amount double`."""
 
     @field_validator("function")

@@ -5,7 +5,7 @@ from __future__ import annotations
 MAX_SHOWN = 60
 
 
-class WrongText(ValueError):
+class TextFault(ValueError):
     """What is wrong with a text, how to correct it, and where the fault begins."""
 
     def __init__(self, message: str, *, hint: str = "", at: int | None = None) -> None:
