@@ -64,8 +64,13 @@ def _problem(
         )
     fault = detail.get("ctx", {}).get("error")
     if isinstance(fault, TextFault) and (fault.hint or fault.at is not None):
-        hint, message = fault.hint, _said(label, detail)
-        return document.problem(full, code="wrong_value", message=message, hint=hint, at=fault.at)
+        return document.problem(
+            (*full, *fault.inside),
+            code="wrong_value",
+            message=_said(label, detail),
+            hint=fault.hint,
+            at=fault.at,
+        )
     described = _described(model, place)
     hint = _in_quotes(detail) or (f'"{label}" is {described}' if described else "")
     return document.problem(full, code="wrong_value", message=_said(label, detail), hint=hint)

@@ -1,4 +1,4 @@
-"""A fault inside a text of a file, such as an SQL expression."""
+"""A fault inside a value of a file, such as an SQL expression or a list."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ MAX_SHOWN = 60
 
 
 class TextFault(ValueError):
-    """What is wrong with a text, how to correct it, and where the fault begins."""
+    """What is wrong with a value, how to correct it, and where the fault is."""
 
-    def __init__(self, message: str, *, hint: str = "", at: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        at: int | None = None,
+        inside: tuple[str | int, ...] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.at = at
         """The index of the first wrong character; None when it is not known."""
+        self.inside = inside
+        """The wrong entry of a list or map; empty when the value as a whole is wrong."""
 
 
 def excerpt(text: str, at: int = 0) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+def twins(names: Iterable[str]) -> tuple[int, str]:
+    """The index of the first column that is named again, and a message; empty when none is."""
+    seen: dict[str, str] = {}
+    for i, name in enumerate(names):
+        first = seen.setdefault(name.lower(), name)
+        if first != name:
+            return i, f'columns "{first}" and "{name}" differ only in case'
+        if len(seen) <= i:
+            return i, f'column "{name}" is named twice'
+    return 0, ""
+
+
 def twin_problem(names: Iterable[str]) -> str:
     """The first column that is named twice, as a message; empty when there is none."""
-    seen: dict[str, str] = {}
-    for name in names:
-        first = seen.get(name.lower())
-        if first == name:
-            return f'column "{name}" is named twice'
-        if first is not None:
-            return f'columns "{first}" and "{name}" differ only in case'
-        seen[name.lower()] = name
-    return ""
+    return twins(names)[1]

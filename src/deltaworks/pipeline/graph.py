@@ -83,6 +83,8 @@ class _Builder:
         for i, step in enumerate(self.pipeline.transform):
             if step.name and given.count(step.name) > 1:
                 self._twin(("transform", i, "name"), step.name)
+            elif step.name:
+                self._refuse_case(("transform", i, "name"), step.name, given)
         sinks = [sink.name for sink in self.pipeline.load]
         for i, name in enumerate(sinks):
             if name and sinks.count(name) > 1:
@@ -91,6 +93,14 @@ class _Builder:
     def _twin(self, place: tuple[str | int, ...], name: str) -> None:
         message = f'the name "{name}" is used more than once'
         self.problem(place, "twice", message, "give one of them another name")
+
+    def _refuse_case(self, place: tuple[str | int, ...], name: str, given: list[str]) -> None:
+        """Queries find steps by name, and SQL ignores case."""
+        before = given[: given.index(name)]
+        other = next((one for one in before if one.lower() == name.lower()), None)
+        if other is not None:
+            message = f'the names "{other}" and "{name}" differ only in case'
+            self.problem(place, "twice", message, "give one of them another name")
 
     def _known(self, name: str, place: tuple[str | int, ...]) -> str:
         if name not in self.known:
