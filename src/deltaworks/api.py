@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from deltaworks.clock import Clock, SystemClock
+from deltaworks.config.files import shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
@@ -167,6 +168,20 @@ class Project:
         """The plans of the named pipelines, or of all, with every problem in and between them."""
         paths = map(self.file, targets) if targets else required_files(self.config)
         return load_catalog(self.config, paths)
+
+    def notes(self, catalog: Catalog) -> tuple[Problem, ...]:
+        """What may be a mistake in plans of a catalog: missing tables, circles of pipelines.
+
+        Other pipelines of the project are read too; where one has problems, nothing is noted.
+        """
+        from deltaworks.pipeline.notes import project_notes
+
+        known = {plan.pipeline.origin.file for plan in catalog.plans}
+        others = [path for path in self.pipelines() if shown_path(path) not in known]
+        beside = load_catalog(self.config, others)
+        if catalog.problems or beside.problems:
+            return ()
+        return project_notes(catalog.plans, (*catalog.plans, *beside.plans), self.site)
 
     def graph(self, *targets: str) -> ProjectGraph:
         """Which pipeline reads and writes which data; every file must be right."""

@@ -40,28 +40,32 @@ def validate(
 ) -> None:
     """Check pipeline files. Starts nothing, reads no data, reports every problem at once."""
     with answering(as_json=as_json, debug=debug):
-        problems, count = _problems(targets or [], project, profile, var)
+        problems, notes, count = _found(targets or [], project, profile, var)
         if as_json:
-            print_json({"ok": not problems, "problems": [_document(p) for p in problems]})
-        elif problems:
-            print_problems(problems)
+            print_json(
+                {
+                    "ok": not problems,
+                    "problems": [asdict(problem) for problem in problems],
+                    "notes": [asdict(note) for note in notes],
+                }
+            )
         else:
-            line(f"{count} pipeline{'' if count == 1 else 's'} ok")
+            print_problems(problems)
+            print_problems(notes, label="note")
+            if not problems:
+                line(f"{count} pipeline{'' if count == 1 else 's'} ok")
         if problems:
             raise typer.Exit(EXIT_SPEC)
 
 
-def _problems(
+def _found(
     targets: list[str], project: str, profile: str, var: list[str] | None
-) -> tuple[tuple[Problem, ...], int]:
+) -> tuple[tuple[Problem, ...], tuple[Problem, ...], int]:
+    """Problems, notes, and the number of pipelines that are right."""
     try:
         folder = project_folder(project, targets[0] if targets else None)
         opened = Project.open(folder, profile=profile, variables=parse_variables(var))
         catalog = opened.catalog(*targets)
     except DeltaworksError as error:
-        return error.problems, 0
-    return catalog.problems, len(catalog.plans)
-
-
-def _document(problem: Problem) -> dict[str, object]:
-    return asdict(problem)
+        return error.problems, (), 0
+    return catalog.problems, opened.notes(catalog), len(catalog.plans)
