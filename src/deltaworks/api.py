@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from deltaworks.clock import Clock, SystemClock
-from deltaworks.config.files import shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
@@ -44,8 +43,10 @@ from deltaworks.pipeline.catalog import (
     plans_of,
     required_files,
 )
+from deltaworks.pipeline.notes import catalog_notes
 from deltaworks.pipeline.parse import native_form
 from deltaworks.pipeline.places import places_of, with_credentials
+from deltaworks.pipeline.project_graph import ProjectGraph, project_graph
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.session import SparkStarter
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
 
     from deltaworks.model.epochs import EpochRecord
     from deltaworks.model.probe import ProbeResult
-    from deltaworks.pipeline.project_graph import ProjectGraph
     from deltaworks.runtime.accept_result import AcceptResult
     from deltaworks.runtime.quarantine import Choice, Quarantine, ReplayWords
     from deltaworks.runtime.records import CheckRecord, RunRecord
@@ -170,23 +170,11 @@ class Project:
         return load_catalog(self.config, paths)
 
     def notes(self, catalog: Catalog) -> tuple[Problem, ...]:
-        """What may be a mistake in plans of a catalog: missing tables, circles of pipelines.
-
-        Other pipelines of the project are read too; where one has problems, nothing is noted.
-        """
-        from deltaworks.pipeline.notes import project_notes
-
-        known = {plan.pipeline.origin.file for plan in catalog.plans}
-        others = [path for path in self.pipelines() if shown_path(path) not in known]
-        beside = load_catalog(self.config, others)
-        if catalog.problems or beside.problems:
-            return ()
-        return project_notes(catalog.plans, (*catalog.plans, *beside.plans), self.site)
+        """What may be a mistake: tables that are missing, pipelines that read each other."""
+        return catalog_notes(self.config, catalog)
 
     def graph(self, *targets: str) -> ProjectGraph:
         """Which pipeline reads and writes which data; every file must be right."""
-        from deltaworks.pipeline.project_graph import project_graph
-
         paths = [self.file(target) for target in targets] or required_files(self.config)
         return project_graph(plans_of(self.config, paths, ()), self.site)
 

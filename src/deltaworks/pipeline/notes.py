@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from deltaworks.config.files import shown_path
+from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import Site
 from deltaworks.errors import Problem
 from deltaworks.model.table_ref import is_url
+from deltaworks.pipeline.catalog import Catalog, load_catalog, pipeline_files
 from deltaworks.pipeline.project_graph import project_graph, table_label
 from deltaworks.pipeline.stages import Extract, Plan, Verify
 from deltaworks.suggest import did_you_mean
 
 
-def project_notes(plans: Sequence[Plan], among: Sequence[Plan], site: Site) -> tuple[Problem, ...]:
-    """Notes on some plans of a project; `among` are all of them."""
-    return (*_circle(plans, among, site), *_missing_tables(plans, among, site))
+def catalog_notes(config: ProjectConfig, catalog: Catalog) -> tuple[Problem, ...]:
+    """Notes on the plans of a catalog, as seen among all pipelines of the project.
+
+    Where a file has problems, it is not known what it writes, and nothing is noted.
+    """
+    known = {plan.pipeline.origin.file for plan in catalog.plans}
+    others = [path for path in pipeline_files(config) if shown_path(path) not in known]
+    beside = load_catalog(config, others)
+    if catalog.problems or beside.problems:
+        return ()
+    site, among = Site.of(config), (*catalog.plans, *beside.plans)
+    return (*_circle(catalog.plans, among, site), *_missing_tables(catalog.plans, among, site))
 
 
 def _circle(plans: Sequence[Plan], among: Sequence[Plan], site: Site) -> Iterator[Problem]:
