@@ -177,7 +177,8 @@ def _fault(error: ParseError, tokens: Sequence[Token]) -> TextFault:
     token = at_fault[0] if at_fault else tokens[-1]
     is_unexpected = str(found["description"]).startswith(_UNEXPECTED)
     if token is tokens[-1] and not is_unexpected:
-        return TextFault(f'is incomplete after "{token.text}"', hint=_HINT, at=token.start)
+        hint = "complete the SQL, or remove what is left over"
+        return TextFault(f'is incomplete after "{token.text}"', hint=hint, at=token.start)
     return TextFault(f'cannot be parsed at "{token.text}"', hint=_HINT, at=token.start)
 
 
