@@ -9,6 +9,7 @@ import pytest
 from tests.workbench import Workbench
 
 HEAD = "extract: {type: csv, path: a.csv}\ntransform:\n"
+ONE = "extract: {type: csv, path: a}\n"
 TAIL = "load: {type: delta, table: t}\n"
 
 
@@ -63,3 +64,44 @@ def test_a_json_file_has_the_line(desk: Workbench) -> None:
     desk.write("pipelines/orders.json", json.dumps(document, indent=2))
     found = json.loads(desk.cli("validate", "--json").stdout)["problems"]
     assert [(one["line"], one["column"]) for one in found] == [(10, 0)]
+
+
+def test_names_of_steps_are_checked_beside_other_mistakes(desk: Workbench) -> None:
+    desk.pipeline(
+        "orders",
+        "extract:\n  a: {type: csv, path: a.csv}\n  b: {type: cvs, path: b.csv}\n"
+        "transform:\n"
+        "  - {type: filter, condition: x > =, input: a}\n"
+        "  - {type: join, with: bb, on: [id]}\n"
+        "  - {name: last, type: union, with: [filter, filtr], input: b}\n"
+        "checks:\n  - {type: unique, columns: id, input: lsat}\n"
+        "load:\n  - {type: delta, table: t, input: join}\n"
+        "  - {type: delta, table: u, input: lst, mode: upsrt}\n",
+    )
+    found = json.loads(desk.cli("validate", "--json").stdout)["problems"]
+    assert [(one["line"], one["code"]) for one in found] == [
+        (4, "unknown_type"),
+        (6, "wrong_value"),
+        (7, "unknown_step"),
+        (8, "unknown_step"),
+        (10, "unknown_step"),
+        (13, "wrong_value"),
+    ]
+    assert found[2]["message"] == 'there is no step or source "bb"'
+    assert found[2]["hint"].startswith("did you mean")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extract: [a]\nload: {type: delta, table: t, input: a}\n",
+        ONE + "transform: {type: select}\nload: {type: delta, table: t, input: select}\n",
+        ONE + "transform: [select]\nload: {type: delta, table: t, input: select}\n",
+        ONE + "load: {type: delta, table: t, input: '${var:nothing}'}\n",
+    ],
+)
+def test_a_name_is_not_judged_where_the_names_are_not_known(desk: Workbench, text: str) -> None:
+    desk.pipeline("orders", text)
+    found = json.loads(desk.cli("validate", "--json").stdout)["problems"]
+    assert [one for one in found if one["code"] == "unknown_step"] == []
+    assert len(found) == 1

@@ -29,7 +29,7 @@ class _Builder:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.problems: list[Problem] = []
-        self.step_names = _unique_names(
+        self.step_names = unique_names(
             [(step.name, step.plugin_type()) for step in pipeline.transform], set(pipeline.extract)
         )
         self.known = [*pipeline.extract, *self.step_names]
@@ -153,7 +153,7 @@ class _Builder:
 
     def _loads(self) -> list[Load]:
         many = len(self.pipeline.load) > 1
-        names = _unique_names([(s.name, s.own_name()) for s in self.pipeline.load], set())
+        names = unique_names([(s.name, s.own_name()) for s in self.pipeline.load], set())
         result = []
         for i, sink in enumerate(self.pipeline.load):
             place: tuple[str | int, ...] = ("load", i) if many else ("load",)
@@ -223,7 +223,7 @@ def _names_read(stages: Iterable[Apply | Load]) -> set[str]:
     return {name for stage in stages for name in stage.inputs}
 
 
-def _unique_names(given: list[tuple[str, str]], taken: set[str]) -> list[str]:
+def unique_names(given: list[tuple[str, str]], taken: set[str]) -> list[str]:
     """The names users gave; the others take their own, numbered when repeated."""
     used = taken | {name for name, _ in given if name}
     names = []
