@@ -27,6 +27,7 @@ from deltaworks.suggest import did_you_mean
 KEYS = (
     "pipeline",
     "description",
+    "tags",
     "variables",
     "extract",
     "transform",
@@ -124,6 +125,7 @@ class _Parser:
         transform = self._plugins("transform", "transform", value)
         checks = self._plugins("checks", "check", value)
         load = self._load(value)
+        tags = self._tags(value)
         audit_columns = self._audit_columns(value)
         max_failed = self._max_failed(value)
         if self.problems:
@@ -137,6 +139,7 @@ class _Parser:
             checks=tuple(checks),
             load=tuple(load),
             description=str(value.get("description") or ""),
+            tags=tags,
             audit_columns=audit_columns,
             max_failed=max_failed,
             origin=origin,
@@ -172,6 +175,17 @@ class _Parser:
                 'letters, digits, "_" and "-"',
             )
         return str(name)
+
+    def _tags(self, value: dict[str, Any]) -> tuple[str, ...]:
+        given = value.get("tags")
+        tags = given if isinstance(given, list) else [] if given is None else [given]
+        right = all(isinstance(tag, str) and _NAME.fullmatch(tag) for tag in tags)
+        if not right or len(set(tags)) < len(tags):
+            message = '"tags" must be a list of different words'
+            hint = 'letters, digits, "_" and "-", such as tags: [daily]'
+            self.problem(("tags",), "wrong_value", message, hint)
+            return ()
+        return tuple(tags)
 
     def _audit_columns(self, value: dict[str, Any]) -> bool:
         wanted = value.get("audit_columns", False)
