@@ -108,6 +108,10 @@ def test_what_may_be_right_is_accepted_and_never_run(desk: Workbench, code: str)
     assert problems(desk, "steps/clean.py:clean", code) == []
 
 
+def test_a_function_of_an_installed_module_is_not_read(desk: Workbench) -> None:
+    assert problems(desk, "json:loads") == []
+
+
 def test_every_mistake_of_every_file_is_reported_at_once(desk: Workbench) -> None:
     desk.pipeline("q", PIPELINE.replace("csv, path", "cvs, path") % "steps/none.py:f")
     found = problems(desk, "steps/clean.py:clean", "def clean(: pass\n")

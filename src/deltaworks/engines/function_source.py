@@ -22,17 +22,15 @@ def source_problem(file: Path, shown: str, name: str, *, most: int) -> Problem |
     """
     try:
         tree = ast.parse(file.read_bytes())
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:  # the second one for a NUL, in older releases
         return Problem(
             code="python",
-            message=f"this is not valid Python: {error.msg}",
+            message=f"this is not valid Python: {getattr(error, 'msg', error)}",
             hint="correct it here or on the line above",
             file=shown,
-            line=error.lineno or 1,
-            column=error.offset or 0,
+            line=getattr(error, "lineno", None) or 1,
+            column=getattr(error, "offset", None) or 0,
         )
-    except (OSError, ValueError) as error:
-        return Problem(code="python", message=f"it cannot be read: {error}", file=shown, line=1)
     bound = list(_bound(tree))
     found = [node for word, node in bound if word == name]
     if not found and not _is_dynamic(tree):
