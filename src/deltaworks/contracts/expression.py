@@ -70,16 +70,30 @@ def expression_fault(text: str) -> TextFault | None:
         trees = _parsed(text, tokens)
     except TextFault as fault:
         return TextFault(f'"{excerpt(text, fault.at or 0)}" {fault}', hint=fault.hint, at=fault.at)
-    return None if trees is None else _not_one_expression(text, trees)
+    found = None if trees is None else _not_one_expression(text, trees)
+    if found is None:
+        return None
+    # `comment = 'x'` begins like a statement, and is none where `comment` is a column
+    named = _keywords_as_names(text, tokens)
+    return found if named == text or expression_fault(named) else None
+
+
+def _kinds_of_statements() -> tuple[type[exp.Expression], ...]:
+    """What is run, and has no value."""
+    from sqlglot import exp
+
+    made = (exp.Query, exp.DDL, exp.DML, exp.Drop, exp.TruncateTable, exp.Alter, exp.Comment)
+    asked = (exp.Command, exp.Describe, exp.Analyze, exp.Set, exp.Use, exp.Grant, exp.Kill)
+    kept = (exp.Cache, exp.Uncache, exp.Refresh, exp.Transaction, exp.Commit, exp.Rollback)
+    return (*made, *asked, *kept)
 
 
 def _not_one_expression(text: str, trees: Sequence[exp.Expression | None]) -> TextFault | None:
     from sqlglot import exp
 
     tree = trees[0] if len(trees) == 1 else None
-    statements = exp.Query | exp.DDL | exp.DML | exp.Command | exp.Drop | exp.TruncateTable
     shown = excerpt(text)
-    if tree is None or isinstance(tree, statements):
+    if tree is None or isinstance(tree, _kinds_of_statements()):
         return TextFault(f'"{shown}" is a statement; an expression such as "amount >= 0" is wanted')
     if isinstance(tree, exp.Alias):
         return TextFault(f'"{shown}" is not one expression: "{tree.alias}" is left over')
@@ -153,21 +167,23 @@ def _only_spark_knows(text: str, tokens: Sequence[Token]) -> bool:
         is_path = token.token_type.name == "COLON"
         if is_hex or is_path or text[token.start : token.start + 3] == ">>>":
             return True
-    named = list(text)
-    for token in tokens:
-        word = text[token.start : token.end + 1]
-        if token.token_type.name != "VAR" and word.isidentifier() and _may_be_name(word):
-            named[token.start] = f"`{named[token.start]}"
-            named[token.end] = f"{named[token.end]}`"
     try:
-        parse("".join(named), dialect="spark")
+        parse(_keywords_as_names(text, tokens), dialect="spark")
     except ParseError:
         return False
     return True
 
 
-def _may_be_name(word: str) -> bool:
-    return word.lower() not in _STRUCTURE
+def _keywords_as_names(text: str, tokens: Sequence[Token]) -> str:
+    """A text in which keywords that may be names of columns are in backticks."""
+    named = list(text)
+    for token in tokens:
+        word = text[token.start : token.end + 1]
+        may_be_name = word.isidentifier() and word.lower() not in _STRUCTURE
+        if may_be_name and token.token_type.name != "VAR":
+            named[token.start] = f"`{named[token.start]}"
+            named[token.end] = f"{named[token.end]}`"
+    return "".join(named)
 
 
 def _fault(error: ParseError, tokens: Sequence[Token]) -> TextFault:
