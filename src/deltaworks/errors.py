@@ -61,6 +61,8 @@ class Problem:
     file: str = ""
     line: int = 0
     path: str = ""
+    column: int = 0
+    """The column of a fault inside a text, counted from 1; 0 when it is not known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", scrub(self.message))
@@ -68,9 +70,10 @@ class Problem:
 
     @property
     def place(self) -> str:
-        """`file:line`, as editors and terminals understand it."""
+        """`file:line` or `file:line:column`, as editors and terminals understand it."""
         if self.file and self.line:
-            return f"{self.file}:{self.line}"
+            column = f":{self.column}" if self.column else ""
+            return f"{self.file}:{self.line}{column}"
         return self.file
 
     def text(self) -> str:

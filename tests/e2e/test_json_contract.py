@@ -83,6 +83,7 @@ PROBLEM: Shape = {
     "code": TEXT,
     "message": TEXT,
     "hint": TEXT,
+    "column": (int,),
 }
 PLAN: Shape = {"stages": (list,), "rows_to_quarantine": COUNT, "outputs": (list,)}
 OUTPUT_PLAN: Shape = {
@@ -272,7 +273,7 @@ def test_validate_lists_problems_with_their_places(desk: Workbench) -> None:
 
 def test_validate_of_good_files_is_ok_with_no_problems(shop: Workbench) -> None:
     answer = shop.cli("validate", "--json")
-    assert (answer.code, answer.json) == (0, {"ok": True, "problems": []})
+    assert (answer.code, answer.json) == (0, {"ok": True, "problems": [], "notes": []})
 
 
 def test_plan_tells_stages_rows_and_statement(shop: Workbench) -> None:

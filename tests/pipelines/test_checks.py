@@ -269,6 +269,8 @@ def test_a_rule_that_is_no_condition_is_refused(bench: Workbench) -> None:
     assert failed.code == 2
     assert '"id + 1" is int, and a condition is wanted' in failed.stderr
     pipeline(bench, "- {type: expression, rule: 'id >'}", schema="id int")
+    assert '"id >" is incomplete after ">"' in bench.fail("p").stderr
+    pipeline(bench, "- {type: expression, rule: id in ()}", schema="id int")
     assert "correct the SQL" in bench.fail("p").stderr
 
 

@@ -149,4 +149,4 @@ def test_files_that_are_not_there_are_named(bench: Workbench) -> None:
 
 def test_a_schema_names_its_columns(bench: Workbench) -> None:
     bench.write("a.csv", "id\n1\n")
-    assert 'schema "int" names no column' in refused(bench, "path: a.csv, schema: int").stderr
+    assert 'column "int" has no type' in refused(bench, "path: a.csv, schema: int").stderr

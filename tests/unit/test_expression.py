@@ -8,6 +8,7 @@ import pytest
 
 from deltaworks.contracts.expression import (
     columns_of,
+    expression_fault,
     expression_problem,
     tables_of,
     without_target,
@@ -43,6 +44,25 @@ from deltaworks.contracts.expression import (
         "amount as x",
         "a b",
         "a, b",
+        "amount >",
+        "amount > = 0",
+        "a and",
+        "and a and b",
+        "case when a then 1",
+        "a between 1",
+        "cast(a as bigintt)",
+        "a = 1 b = 2",
+        "upper(a b)",
+        "a > 0 and (b = 1 or)",
+        "a..b",
+        "load = 1) or (1 = 1",
+        "set x = 1",
+        "show tables",
+        "explain select 1",
+        "use t",
+        "cache table t",
+        "kill 5",
+        "comment on table t is 'x'",
     ],
 )
 def test_what_is_not_one_expression_is_refused(text: str) -> None:
@@ -75,6 +95,25 @@ def test_what_is_not_one_expression_is_refused(text: str) -> None:
         "exists (select 1)",
         "payload:customer.id is not null",
         "größe > 0",
+        "order > 5 and `from` = 1",
+        "from > 1",
+        "comment = 'x' and load > 1",
+        "set = 1",
+        "drop = 1",
+        "commit and begin",
+        "desc > 1 or values = 2",
+        "a >>> 2 = 1",
+        "a = X '1F'",
+        "name collate UTF8_LCASE = 'x'",
+        "overlay(a placing 'x' from 2 for 3) = 'y'",
+        "count(*) filter (where a > 1) > 0",
+        "percentile_cont(0.5) within group (order by a) > 1",
+        "a div 2 = 1",
+        "extract(year from b) = 2026",
+        "name like any ('a%', 'b%')",
+        "timestamp_ntz'2026-01-01 00:00:00' < b",
+        "1.5BD + 2L > 3S",
+        "b::date + interval '1' day > c",
     ],
 )
 def test_what_spark_takes_for_an_expression_is_accepted(text: str) -> None:
@@ -88,6 +127,31 @@ def test_a_statement_that_hides_in_a_string_is_only_text() -> None:
 def test_the_message_shows_what_was_written() -> None:
     assert expression_problem("x) OR (1=1") == '"x) OR (1=1" closes ")" that was not opened'
     assert "quote or comment that is not closed" in expression_problem("x = 'a")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        ("amount > = 0", '"amount > = 0" cannot be parsed at "="', 9),
+        ("amount >", '"amount >" is incomplete after ">"', 7),
+        ("case when a then 1", '"case when a then 1" is incomplete after "1"', 17),
+        ("a = 1 b = 2", '"a = 1 b = 2" cannot be parsed at "="', 8),
+        ("a > 0 or b)", '"a > 0 or b)" closes ")" that was not opened', 10),
+        ("f(a", '"f(a" opens "(" and does not close it', 1),
+        ("a;b", '"a;b" holds ";": one expression is wanted', 1),
+    ],
+)
+def test_a_fault_has_its_place_and_no_words_of_the_parser(text: str, message: str, at: int) -> None:
+    found = expression_fault(text)
+    assert found is not None
+    assert (found.message, found.at) == (message, at)
+
+
+def test_a_long_text_is_cut_around_its_fault() -> None:
+    text = "a = 1 and " * 40 + "b = = 2" + " and c = 3" * 40
+    found = expression_problem(text)
+    assert len(found) < 120
+    assert found.endswith('" cannot be parsed at "="')
 
 
 def test_columns_come_with_their_qualifier() -> None:
@@ -132,7 +196,10 @@ def test_a_query_tells_what_it_reads(query: str, tables: tuple[str, ...]) -> Non
         ("insert into a select 1", "one SELECT query is wanted"),
         ("create table a as select 1", "one SELECT query is wanted"),
         ("", "one SELECT query is wanted"),
-        ("select * from (", "the query cannot be parsed"),
+        ("select * from (", 'the query opens "(" and does not close it'),
+        ("select a from input where a > = 1", 'the query cannot be parsed at "="'),
+        ("select a from input where", 'the query is incomplete after "where"'),
+        ("select 'a from input", "the query has a quote or comment that is not closed"),
     ],
 )
 def test_a_query_that_reaches_outside_or_is_none_is_refused(query: str, words: str) -> None:

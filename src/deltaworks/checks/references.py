@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 from deltaworks.contracts.check import RowCheck
 from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.plugin import Example, Some
+from deltaworks.contracts.plugin import Example, OnceEach, Some
 from deltaworks.model.table_ref import table_place_problems
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ReferencesCheck(RowCheck):
     """The other table's name in the warehouse."""
     path: str = ""
     """The other table's folder, instead of a name."""
-    columns: Annotated[dict[str, str], BeforeValidator(_paired), Some]
+    columns: Annotated[dict[str, str], BeforeValidator(_paired), Some, OnceEach]
     """Column -> the other table's column, such as `customer_id: id`; a list where both are one."""
     allow_null: bool = False
     """Whether a row passes that has NULL in one of the columns."""

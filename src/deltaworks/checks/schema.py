@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from deltaworks.contracts.check import Measurement, TableCheck
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
+from deltaworks.contracts.type_text import SchemaText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,7 +20,7 @@ class SchemaCheck(TableCheck):
 
     example: ClassVar[Example] = {"columns": "id bigint, name string, amount double"}
 
-    columns: str
+    columns: SchemaText
     """Columns and types as SQL spells them, such as `id bigint, amount double`."""
 
     def rule_text(self) -> str:

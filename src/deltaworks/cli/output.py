@@ -71,13 +71,16 @@ def print_error(error: DeltaworksError, *, run_id: str | None = None) -> None:
     error_line(f"  run: {run_id} (`deltaworks runs show {run_id}`)")
 
 
-def print_problems(problems: Iterable[Problem], *, most_lines: int = _MOST_LINES) -> None:
-    """Problems, each with its place and fix."""
+def print_problems(
+    problems: Iterable[Problem], *, label: str = "error", most_lines: int = _MOST_LINES
+) -> None:
+    """Problems or notes, each with its place and fix."""
+    style = "bold red" if label == "error" else "bold"
     for problem in problems:
         lines = scrub(problem.text()).splitlines()
         kept = lines if len(lines) <= most_lines else [*lines[: most_lines - 1], lines[-1]]
         console = stderr()
-        console.print(Text.assemble(("error: ", "bold red"), kept[0]))
+        console.print(Text.assemble((f"{label}: ", style), kept[0]))
         for text in kept[1:]:
             console.print(Text(text))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +33,7 @@ from deltaworks.errors import (
     SpecError,
 )
 from deltaworks.model.results import RunResult, error_document
+from deltaworks.pipeline.selection import selected
 
 
 def run(
@@ -47,7 +47,12 @@ def run(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Run every pipeline.")] = False,
     select: Annotated[
-        str, typer.Option("--select", metavar="PATTERN", help="Run pipelines whose names match.")
+        str,
+        typer.Option(
+            "--select",
+            metavar="PATTERN",
+            help="Run pipelines by name or tag: `sales_*`, `tag:daily`, `+sums`, `raw+`.",
+        ),
     ] = "",
     batch_id: Annotated[
         str | None,
@@ -168,16 +173,12 @@ def _run_many(
     return project.run_all(*names, parallel=parallel, **options)
 
 
-def _selected(project: Project, pattern: str) -> list[str]:
-    """Every pipeline that a pattern covers, in an order to run them."""
+def _selected(project: Project, pattern: str) -> tuple[str, ...]:
+    """Every pipeline that a pattern covers; every file must be right."""
     catalog = project.catalog()
     if catalog.problems:
         raise SpecError("the project has problems", problems=catalog.problems)
-    names = [plan.pipeline.name for plan in catalog.plans]
-    found = [name for name in names if fnmatch.fnmatch(name, pattern or "*")]
-    if not found:
-        raise ConfigError(f'no pipeline matches "{pattern}"', hint=f"there is: {', '.join(names)}")
-    return found
+    return selected(catalog, pattern)
 
 
 def _run_one(opening: Callable[[], Project], target: str, options: dict[str, Any]) -> RunResult:

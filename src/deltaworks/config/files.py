@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deltaworks.config.json_text import read_json
+from deltaworks.config.source_text import SourceText
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.suggest import did_you_mean
 
@@ -35,6 +36,8 @@ class Document:
     lines: Mapping[Where, int]
     places: Mapping[Where, Where] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[Where, SourceText] = field(default_factory=dict)
+    """How the file writes its texts, where a place inside them can be found again."""
 
     @property
     def shown(self) -> str:
@@ -47,16 +50,30 @@ class Document:
             where = where[:-1]
         return self.lines.get(where, 1)
 
-    def problem(self, where: Where, *, code: str, message: str, hint: str = "") -> Problem:
-        """A problem at a place in this file."""
+    def problem(
+        self, where: Where, *, code: str, message: str, hint: str = "", at: int | None = None
+    ) -> Problem:
+        """A problem at a place in this file; `at` is the index of the fault in a text there."""
+        line, column = (0, 0) if at is None else self._position(where, at)
         return Problem(
             code=code,
             message=message,
             hint=hint,
             file=self.shown,
-            line=self.line(where),
+            line=line or self.line(where),
+            column=column,
             path=dotted(self.place(where)),
         )
+
+    def _position(self, where: Where, at: int) -> tuple[int, int]:
+        """Line and column of a character in a text; zeros when they are not known."""
+        value: Any = self.value
+        place: Where = ()
+        while isinstance(value, dict | list) and len(place) < len(where):
+            place = where[: len(place) + 1]
+            value = _entry(value, place[-1])
+        source = self.texts.get(self.place(place))
+        return (0, 0) if source is None or not isinstance(value, str) else source.find(value, at)
 
     def place(self, where: Where) -> Where:
         """Where the file itself has an entry."""
@@ -76,6 +93,13 @@ class Document:
     def said(self, text: str) -> str:
         """A message in the file's own spelling."""
         return _SAID.sub(lambda match: self.word(match[0]), text)
+
+
+def _entry(value: Any, part: str | int) -> Any:
+    """An entry of a map or list; None when there is none."""
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[part] if isinstance(part, int) and part < len(value) else None
 
 
 def dotted(where: Where) -> str:
@@ -157,9 +181,9 @@ def _parse_yaml(text: str, path: Path) -> Document:
         raise _broken(path, line, problem.problem or "it cannot be parsed") from None
     except YAMLError as problem:
         raise _broken(path, 1, str(problem).splitlines()[0]) from None
-    lines: dict[Where, int] = {}
-    value = None if root is None else _Builder(path, lines).build(root, ())
-    return Document(path, value, lines)
+    builder = _Builder(path, text)
+    value = None if root is None else builder.build(root, ())
+    return Document(path, value, builder.lines, texts=builder.texts)
 
 
 def _too_many(path: Path, line: int) -> SpecError:
@@ -178,11 +202,13 @@ def _broken(path: Path, line: int, what: str, *, language: str = "YAML") -> Spec
 
 
 class _Builder:
-    """Turns YAML nodes into plain values and notes their lines."""
+    """Turns YAML nodes into plain values and notes their lines and texts."""
 
-    def __init__(self, path: Path, lines: dict[Where, int]) -> None:
+    def __init__(self, path: Path, text: str) -> None:
         self.path = path
-        self.lines = lines
+        self.text = text
+        self.lines: dict[Where, int] = {}
+        self.texts: dict[Where, SourceText] = {}
 
     def build(self, node: Any, where: Where) -> Any:
         line = node.start_mark.line + 1
@@ -193,6 +219,9 @@ class _Builder:
             return self._mapping(node, where)
         if node.id == "sequence":
             return [self.build(child, (*where, i)) for i, child in enumerate(node.value)]
+        start, end = node.start_mark, node.end_mark
+        written = self.text[start.index : end.index]
+        self.texts[where] = SourceText(written, node.style or "", line, start.column + 1)
         return _scalar(node)
 
     def _mapping(self, node: Any, where: Where) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from deltaworks.redact import know_secret, know_url_password
 from deltaworks.suggest import did_you_mean
 
 _SECRET = "secret"  # noqa: S105 - the word of ${secret:NAME}
+_CODE = "unknown_name"
+_ENVIRONMENT = "environment variable"
 _PATTERN = re.compile(r"\$(\$\{)|\$\{(?P<kind>[a-z]*):?(?P<name>[^}]*)\}")
 _BEFORE = re.compile(
     r"(?P<key>[\w.-]+)[ ]*[=:][ ]*[\"'({]*\Z|(?P<user>://[^/@\s]*:)\Z"
@@ -56,6 +58,11 @@ def variables_in(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def is_unset_environment(problem: Problem) -> bool:
+    """Whether a problem is that the environment lacks a name, and not that the file is wrong."""
+    return problem.code == _CODE and problem.message.startswith(_ENVIRONMENT)
+
+
 def interpolate(document: Document, names: Names) -> tuple[Document, tuple[Problem, ...]]:
     """The document with every name replaced, and the names that stand for nothing."""
     problems: list[Problem] = []
@@ -88,7 +95,7 @@ def _replace(
             _keep_secret(found, match, where)
             return found
         message, hint = found
-        problems.append(document.problem(where, code="unknown_name", message=message, hint=hint))
+        problems.append(document.problem(where, code=_CODE, message=message, hint=hint))
         return match[0]
 
     replaced = _PATTERN.sub(stand_in, value)
@@ -133,7 +140,7 @@ def _look_up(kind: str, name: str, names: Names) -> str | tuple[str, str]:
     if kind in ("env", _SECRET):
         if name in names.environ:
             return names.environ[name]
-        return f'environment variable "{name}" is not set', f"export {name}=..."
+        return f'{_ENVIRONMENT} "{name}" is not set', f"export {name}=..."
     return (
         f'"${{{kind}:{name}}}" is not a name that can be replaced',
         "write ${var:NAME}, ${env:NAME} or ${secret:NAME}; $${ stands for ${ itself",

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from deltaworks.config.files import Document, Where
 from deltaworks.errors import Problem
+from deltaworks.model.text_fault import TextFault
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -60,6 +61,15 @@ def _problem(
             code="wrong_value",
             message=f'"{label}" cannot be "{given}"',
             hint=did_you_mean(given, choices, at_least=_ALIKE),
+        )
+    fault = detail.get("ctx", {}).get("error")
+    if isinstance(fault, TextFault) and (fault.hint or fault.at is not None):
+        return document.problem(
+            (*full, *fault.inside),
+            code="wrong_value",
+            message=_said(label, detail),
+            hint=fault.hint,
+            at=fault.at,
         )
     described = _described(model, place)
     hint = _in_quotes(detail) or (f'"{label}" is {described}' if described else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -242,8 +242,9 @@ def _with_profile(document: Document, profile: str) -> Document:
         )
     if not isinstance(profiles[profile], dict):
         return document  # parsing it says what is wrong
-    merged = _merge(document.value, profiles[profile])
-    return Document(document.file, merged, document.lines)
+    merged, inside = _merge(document.value, profiles[profile]), ("profiles", profile)
+    own = {where[2:]: line for where, line in document.lines.items() if where[:2] == inside}
+    return replace(document, value=merged, lines={**document.lines, **own, (): 1})
 
 
 def _without_profiles(document: Document) -> Document:
@@ -252,7 +253,7 @@ def _without_profiles(document: Document) -> Document:
     if not isinstance(profiles, dict):
         return document
     named = {name: {} if isinstance(one, dict) else one for name, one in profiles.items()}
-    return Document(document.file, {**document.value, "profiles": named}, document.lines)
+    return replace(document, value={**document.value, "profiles": named})
 
 
 def _merge(under: Any, over: Any) -> Any:

@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from deltaworks.model.twins import twin_problem
+
 Function = Literal[
     "sum",
     "avg",
@@ -46,10 +48,16 @@ def figure_name(function: str, column: str) -> str:
     return "_".join(part for part in (function, column.replace(".", "_")) if part)
 
 
-def aggregation_problems(aggregations: Iterable[Aggregation]) -> tuple[str, ...]:
-    """What is wrong with figures before any column is known."""
-    return tuple(
+def aggregation_problems(
+    aggregations: Iterable[Aggregation], *, group_by: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """What is wrong with figures before any column is known; `group_by` is beside them."""
+    figures = tuple(aggregations)
+    found = [
         f'aggregation "{wanted.function}" needs a "column"'
-        for wanted in aggregations
+        for wanted in figures
         if not wanted.column and wanted.function != "count"
-    )
+    ]
+    if problem := twin_problem([*group_by, *(wanted.result_name() for wanted in figures)]):
+        found.append(f'{problem}; give one of them an "alias"')
+    return tuple(found)

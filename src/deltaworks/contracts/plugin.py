@@ -7,6 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_serializer
 
+from deltaworks.model.text_fault import TextFault
+from deltaworks.model.twins import twins
+
 REJECTED = "__deltaworks_rejected"
 """The column by which a stage marks rows it refuses: struct<rule, reason, raw>, NULL if fine."""
 
@@ -21,6 +24,20 @@ def _some(value: Any) -> Any:
     return value
 
 
+def _no_twins(names: tuple[str, ...]) -> tuple[str, ...]:
+    i, problem = twins(names)
+    if problem:
+        raise TextFault(problem, hint="name it once", inside=(i,))
+    return names
+
+
+def _no_twin_keys(columns: dict[str, Any]) -> dict[str, Any]:
+    i, problem = twins(columns)
+    if problem:
+        raise TextFault(problem, hint="name it once", inside=(list(columns)[i],))
+    return columns
+
+
 def _as_text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
@@ -29,14 +46,23 @@ def _as_text(value: Any) -> Any:
 
 _LISTED = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
 
-Names = Annotated[tuple[str, ...], _LISTED]
-"""A list of names; a single name stands for a list of one."""
+Texts = Annotated[tuple[str, ...], _LISTED]
+"""A list of texts; a single text stands for a list of one."""
+
+Names = Annotated[tuple[str, ...], _LISTED, AfterValidator(_no_twins)]
+"""A list of columns, each named once; a single name stands for a list of one."""
 
 Some = AfterValidator(_some)
 """Refuses an empty list."""
 
-SomeNames = Annotated[tuple[str, ...], _LISTED, Some]
-"""A list of at least one name."""
+SomeTexts = Annotated[Texts, Some]
+"""A list of at least one text."""
+
+SomeNames = Annotated[Names, Some]
+"""A list of at least one column, each named once."""
+
+OnceEach = AfterValidator(_no_twin_keys)
+"""Refuses a map whose keys are one column in two spellings."""
 
 TextMap = dict[
     str, Annotated[str, BeforeValidator(_as_text, json_schema_input_type=str | bool | float)]

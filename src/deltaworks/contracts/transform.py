@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Plugin
+from deltaworks.errors import Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,6 +73,13 @@ class Transform(Plugin):
     def code_fingerprint(self, site: Site) -> str:
         """Tells apart versions of code that the step runs and the pipeline file does not hold."""
         return ""
+
+    def code_problems(self, site: Site) -> tuple[Problem, ...]:
+        """What is wrong with code that the step runs, found without running it.
+
+        A problem without a place is one of the step itself.
+        """
+        return ()
 
     @abstractmethod
     def apply(

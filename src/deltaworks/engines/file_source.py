@@ -12,6 +12,7 @@ from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.contracts.source import Source
+from deltaworks.contracts.type_text import SchemaText, TypeText
 from deltaworks.engines.files import (
     MissingColumns,
     UnknownColumns,
@@ -39,7 +40,7 @@ class FileSource(NeedsCredential, Source):
     """A file, a folder, or a glob such as `data/orders_*.csv`."""
     incremental: bool = False
     """Read only files that are new or changed since the last batch."""
-    partition_types: TextMap = Field(default_factory=dict)
+    partition_types: dict[str, TypeText] = Field(default_factory=dict)
     """Types of columns that come from folders named `key=value`, such as `day: date`."""
     source_file: bool = False
     """Add column `_source_file`, the path of the file that a row is from."""
@@ -120,7 +121,7 @@ class FileSource(NeedsCredential, Source):
 class DriftingSource(FileSource):
     """Files with columns, at a path, folder or glob."""
 
-    schema_: str | None = Field(default=None, alias="schema")
+    schema_: SchemaText | None = Field(default=None, alias="schema")
     """Columns and types as SQL spells them, such as `id bigint, amount double`."""
     unknown_columns: UnknownColumns = "refuse"
     """Columns that a file has and `schema` lacks: stop, leave them out, or read them as well."""

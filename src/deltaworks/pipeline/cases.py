@@ -21,6 +21,7 @@ from deltaworks.config.interpolate import Names
 from deltaworks.config.problems import problems_of
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.plugin import TextMap
+from deltaworks.contracts.type_text import SchemaText
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.pipeline.catalog import plan_of, require_used
 from deltaworks.pipeline.spec import ONLY_SOURCE
@@ -46,7 +47,7 @@ class Given(BaseModel):
     """The rows, each by column."""
     file: str = ""
     """A CSV or JSON file with the rows, instead."""
-    schema_: str = Field(default="", alias="schema")
+    schema_: SchemaText = Field(default="", alias="schema")
     """Columns and types as SQL spells them, where the source does not say them."""
 
     @model_validator(mode="after")

@@ -19,7 +19,7 @@ from deltaworks.pipeline.graph import build_plan
 from deltaworks.pipeline.parse import read_document, read_pipeline
 from deltaworks.pipeline.places import storage_of
 from deltaworks.pipeline.spec import Pipeline
-from deltaworks.pipeline.stages import Load, Plan, Stage
+from deltaworks.pipeline.stages import Apply, Load, Plan, Stage
 from deltaworks.suggest import did_you_mean
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -175,6 +175,7 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))
     problems.extend(_place_problems(config, plans))
+    problems.extend(_code_problems(Site.of(config), plans))
     if not problems and (unused := unused_variable(config.names, plans)):
         problems.append(unused)
     site = Site.of(config)
@@ -212,6 +213,19 @@ def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
         *_nested_tables(config, plans),
         *_reserved_places(config, plans),
         *_unknown_credentials(config, plans),
+    ]
+
+
+def _code_problems(site: Site, plans: list[Plan]) -> list[Problem]:
+    """What is wrong with code of the project; a step's own problem has the step's line."""
+    return [
+        problem
+        if problem.file
+        else replace(problem, file=plan.pipeline.origin.file, line=stage.line)
+        for plan in plans
+        for stage in plan.stages
+        if isinstance(stage, Apply)
+        for problem in stage.plugin.code_problems(site)
     ]
 
 

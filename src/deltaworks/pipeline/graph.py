@@ -29,7 +29,7 @@ class _Builder:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self.problems: list[Problem] = []
-        self.step_names = _unique_names(
+        self.step_names = unique_names(
             [(step.name, step.plugin_type()) for step in pipeline.transform], set(pipeline.extract)
         )
         self.known = [*pipeline.extract, *self.step_names]
@@ -83,6 +83,8 @@ class _Builder:
         for i, step in enumerate(self.pipeline.transform):
             if step.name and given.count(step.name) > 1:
                 self._twin(("transform", i, "name"), step.name)
+            elif step.name:
+                self._refuse_case(("transform", i, "name"), step.name, given)
         sinks = [sink.name for sink in self.pipeline.load]
         for i, name in enumerate(sinks):
             if name and sinks.count(name) > 1:
@@ -91,6 +93,14 @@ class _Builder:
     def _twin(self, place: tuple[str | int, ...], name: str) -> None:
         message = f'the name "{name}" is used more than once'
         self.problem(place, "twice", message, "give one of them another name")
+
+    def _refuse_case(self, place: tuple[str | int, ...], name: str, given: list[str]) -> None:
+        """Queries find steps by name, and SQL ignores case."""
+        before = given[: given.index(name)]
+        other = next((one for one in before if one.lower() == name.lower()), None)
+        if other is not None:
+            message = f'the names "{other}" and "{name}" differ only in case'
+            self.problem(place, "twice", message, "give one of them another name")
 
     def _known(self, name: str, place: tuple[str | int, ...]) -> str:
         if name not in self.known:
@@ -143,7 +153,7 @@ class _Builder:
 
     def _loads(self) -> list[Load]:
         many = len(self.pipeline.load) > 1
-        names = _unique_names([(s.name, s.own_name()) for s in self.pipeline.load], set())
+        names = unique_names([(s.name, s.own_name()) for s in self.pipeline.load], set())
         result = []
         for i, sink in enumerate(self.pipeline.load):
             place: tuple[str | int, ...] = ("load", i) if many else ("load",)
@@ -213,7 +223,7 @@ def _names_read(stages: Iterable[Apply | Load]) -> set[str]:
     return {name for stage in stages for name in stage.inputs}
 
 
-def _unique_names(given: list[tuple[str, str]], taken: set[str]) -> list[str]:
+def unique_names(given: list[tuple[str, str]], taken: set[str]) -> list[str]:
     """The names users gave; the others take their own, numbered when repeated."""
     used = taken | {name for name, _ in given if name}
     names = []

@@ -61,14 +61,15 @@ def project_schema() -> Schema:
 def _parts() -> Schema:
     one_source, one_sink = _ref("source"), _ref("sink")
     named = {"type": "object", "minProperties": 1, "additionalProperties": one_source}
+    word = {"type": "string", "pattern": f"^({NAME_PATTERN})$|\\$\\{{"}
     has_type = {"properties": {"type": {"type": "string"}}, "required": ["type"]}
     return {
-        "pipeline": {
-            "description": "The pipeline's name, unique in its project.",
-            "type": "string",
-            "pattern": f"^({NAME_PATTERN})$|\\$\\{{",
-        },
+        "pipeline": {"description": "The pipeline's name, unique in its project.", **word},
         "description": {"description": "What it is for, in a sentence.", "type": "string"},
+        "tags": {
+            "description": "Words by which `run --select tag:...` finds the pipeline.",
+            "anyOf": [word, {"type": "array", "items": word}],
+        },
         "audit_columns": {
             "description": "Whether rows in Delta tables say which run and batch brought them.",
             "type": "boolean",

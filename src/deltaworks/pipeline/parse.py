@@ -19,6 +19,7 @@ from deltaworks.contracts.registry import find_plugin, plugin_types
 from deltaworks.contracts.tolerance import Tolerance, limit_problems, tolerance
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.pipeline.classic import Translation, to_native
+from deltaworks.pipeline.graph import unique_names
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.redact import holds_secret
 from deltaworks.suggest import did_you_mean
@@ -26,6 +27,7 @@ from deltaworks.suggest import did_you_mean
 KEYS = (
     "pipeline",
     "description",
+    "tags",
     "variables",
     "extract",
     "transform",
@@ -87,6 +89,18 @@ def _with_declared(document: Document, names: Names) -> tuple[Document, Names, t
     return declared(document, names)
 
 
+def _names_of_steps(value: dict[str, Any]) -> list[str]:
+    """What steps and sources are called; nothing when a file with problems does not tell."""
+    sources, steps = value.get("extract"), value.get("transform") or []
+    if not isinstance(sources, dict) or not isinstance(steps, list):
+        return []
+    if not all(isinstance(step, dict) for step in steps):
+        return []
+    names = [ONLY_SOURCE] if isinstance(sources.get("type"), str) else list(sources)
+    given = [(str(one.get("name") or ""), str(one.get("type") or "")) for one in steps]
+    return [*names, *unique_names(given, set(names))]
+
+
 class _Parser:
     """Collects problems while it turns plain values into plug-ins."""
 
@@ -111,9 +125,11 @@ class _Parser:
         transform = self._plugins("transform", "transform", value)
         checks = self._plugins("checks", "check", value)
         load = self._load(value)
+        tags = self._tags(value)
         audit_columns = self._audit_columns(value)
         max_failed = self._max_failed(value)
         if self.problems:
+            self._refuse_unknown_inputs(value, transform, checks, load)
             return None
         origin = Origin(self.document.shown, self.document.lines, self.document.words)
         return Pipeline(
@@ -123,10 +139,29 @@ class _Parser:
             checks=tuple(checks),
             load=tuple(load),
             description=str(value.get("description") or ""),
+            tags=tags,
             audit_columns=audit_columns,
             max_failed=max_failed,
             origin=origin,
         )
+
+    def _refuse_unknown_inputs(
+        self, value: dict[str, Any], steps: list[Any], checks: list[Any], sinks: list[Any]
+    ) -> None:
+        """Names of steps, where the plan that would check them cannot be made."""
+        known = _names_of_steps(value)
+        many = isinstance(value.get("load"), list)
+        read: list[tuple[Where, str]] = []
+        for i, step in enumerate(steps):
+            named = () if step is None else (step.input, *step.other_inputs())
+            read += [(("transform", i), name) for name in named]
+        read += [(("checks", i), check.input) for i, check in enumerate(checks) if check]
+        places: list[Where] = [("load", i) if many else ("load",) for i in range(len(sinks))]
+        read += [(where, sink.input) for where, sink in zip(places, sinks, strict=True) if sink]
+        for where, name in read:
+            if known and name and "${" not in name and name not in known:
+                message = f'there is no step or source "{name}"'
+                self.problem(where, "unknown_step", message, did_you_mean(name, known))
 
     def _name(self, value: dict[str, Any]) -> str:
         name = value.get("pipeline")
@@ -140,6 +175,17 @@ class _Parser:
                 'letters, digits, "_" and "-"',
             )
         return str(name)
+
+    def _tags(self, value: dict[str, Any]) -> tuple[str, ...]:
+        given = value.get("tags")
+        tags = given if isinstance(given, list) else [] if given is None else [given]
+        right = all(isinstance(tag, str) and _NAME.fullmatch(tag) for tag in tags)
+        if not right or len(set(tags)) < len(tags):
+            message = '"tags" must be a list of different words'
+            hint = 'letters, digits, "_" and "-", such as tags: [daily]'
+            self.problem(("tags",), "wrong_value", message, hint)
+            return ()
+        return tuple(tags)
 
     def _audit_columns(self, value: dict[str, Any]) -> bool:
         wanted = value.get("audit_columns", False)

@@ -137,9 +137,13 @@ def _read_nodes(stage: Extract, site: Site, targets: Mapping[str, DataNode]) -> 
 def _table_node(location: str, site: Site, targets: Mapping[str, DataNode]) -> DataNode:
     if location in targets:
         return targets[location]
+    return DataNode(name=table_label(location, site), kind="table")
+
+
+def table_label(location: str, site: Site) -> str:
+    """A table as the project's files would name it."""
     inside = location.removeprefix(f"{site.warehouse}/")
-    name = inside.replace("/", ".") if inside != location else _short(location, site)
-    return DataNode(name=name, kind="table")
+    return inside.replace("/", ".") if inside != location else _short(location, site)
 
 
 def _write_node(load: Load, site: Site) -> DataNode:

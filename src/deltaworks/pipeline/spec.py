@@ -59,6 +59,8 @@ class Pipeline:
     transform: tuple[Transform, ...] = ()
     checks: tuple[Check, ...] = ()
     description: str = ""
+    tags: tuple[str, ...] = ()
+    """Words by which `run --select tag:...` finds it; they change nothing else."""
     audit_columns: bool = False
     """Whether rows of Delta tables say which run and batch wrote them."""
     max_failed: Tolerance | None = None
@@ -74,6 +76,7 @@ class Pipeline:
         transform: Iterable[Transform] = (),
         checks: Iterable[Check] = (),
         description: str = "",
+        tags: Iterable[str] = (),
         audit_columns: bool = False,
         max_failed: int | str | None = None,
     ) -> Pipeline:
@@ -85,6 +88,7 @@ class Pipeline:
             checks=tuple(checks),
             load=(load,) if isinstance(load, Sink) else tuple(load),
             description=description,
+            tags=tuple(tags),
             audit_columns=audit_columns,
             max_failed=None if max_failed is None else tolerance(max_failed),
         )

@@ -14,6 +14,7 @@ from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.moment import Moment
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.source import Source
+from deltaworks.contracts.type_text import SchemaText
 from deltaworks.engines.kafka.ranges import (
     identity_of,
     offset_bounds,
@@ -50,7 +51,7 @@ class KafkaSource(KafkaTopic, Source):
 
     format: Literal["json", "avro", "string", "raw"] = "json"
     """What a value is: a record of JSON or Avro, or a text or bytes, which become `value`."""
-    schema_: str | None = Field(default=None, alias="schema")
+    schema_: SchemaText | None = Field(default=None, alias="schema")
     """Columns and types of JSON values, such as `id bigint, amount double`; found when left out."""
     schema_of: str = ""
     """A table, by name or path, whose types the values' columns have; others are found."""

@@ -28,7 +28,7 @@ class AggregateTransform(Transform):
     """Figures of each group."""
 
     def problems(self) -> tuple[str, ...]:
-        return aggregation_problems(self.aggregations)
+        return aggregation_problems(self.aggregations, group_by=self.group_by)
 
     def leaves_out(self) -> LeavesOut:
         return "nothing"

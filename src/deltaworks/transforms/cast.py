@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import REJECTED, Example
+from deltaworks.contracts.plugin import REJECTED, Example, OnceEach
 from deltaworks.contracts.tolerance import MaxFailed
 from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.type_text import TypeText
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,7 +25,7 @@ class CastTransform(Transform):
     example: ClassVar[Example] = {"columns": {"amount": "decimal(12,2)"}}
     row_preserving: ClassVar[bool] = True
 
-    columns: dict[str, str]
+    columns: Annotated[dict[str, TypeText], OnceEach]
     """Column or nested field -> SQL type, such as `amount: decimal(12,2)`."""
     formats: dict[str, str] = Field(default_factory=dict)
     """Column -> how its texts are written: `dd.MM.yyyy`, or 1234.56 written so: `1.234,56`."""

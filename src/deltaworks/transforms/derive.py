@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import SqlExpression
-from deltaworks.contracts.plugin import Example
+from deltaworks.contracts.plugin import Example, OnceEach
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class DeriveTransform(Transform):
     example: ClassVar[Example] = {"columns": {"twice": "amount * 2"}}
     row_preserving: ClassVar[bool] = True
 
-    columns: dict[str, SqlExpression]
+    columns: Annotated[dict[str, SqlExpression], OnceEach]
     """Column name -> SQL expression; `address.city` sets a field where `address` is a struct."""
 
     def apply(

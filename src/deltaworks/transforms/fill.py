@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Example, Some
+from deltaworks.contracts.plugin import Example, OnceEach, Some
 from deltaworks.contracts.transform import Transform
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class FillTransform(Transform):
     example: ClassVar[Example] = {"columns": {"name": "nobody", "amount": 0}}
     row_preserving: ClassVar[bool] = True
 
-    columns: Annotated[dict[str, bool | int | float | str], Some]
+    columns: Annotated[dict[str, bool | int | float | str], Some, OnceEach]
     """Column name -> value of the column's type; a field of a struct that is NULL stays NULL."""
 
     def apply(

@@ -10,9 +10,13 @@ from pydantic import Field, field_validator
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
+from deltaworks.contracts.type_text import SchemaText
+from deltaworks.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from deltaworks.engines.spark.python_function import ProjectFunction
 
 
 class PythonTransform(Transform):
@@ -24,7 +28,7 @@ class PythonTransform(Transform):
     """A file of the project and a function in it, or `module:function`."""
     row: bool = False
     """Whether it takes and returns one row, as a dict; otherwise it takes and returns a frame."""
-    schema_: str | None = Field(default=None, alias="schema")
+    schema_: SchemaText | None = Field(default=None, alias="schema")
     """The columns of the rows it returns, for `row`, such as `id bigint, amount double`."""
 
     @field_validator("function")
@@ -49,19 +53,26 @@ class PythonTransform(Transform):
         return self.row
 
     def code_fingerprint(self, site: Site) -> str:
+        return self._found(site, self.name or self.plugin_type()).fingerprint()
+
+    def code_problems(self, site: Site) -> tuple[Problem, ...]:
+        try:
+            found = self._found(site, self.name or self.plugin_type()).problem(row=self.row)
+        except SpecError as error:
+            return error.problems
+        return (found,) if found else ()
+
+    def _found(self, site: Site, step: str) -> ProjectFunction:
         from deltaworks.engines.spark.python_function import ProjectFunction
 
-        step = self.name or self.plugin_type()
-        return ProjectFunction.named(self.function, root=site.root, step=step).fingerprint()
+        return ProjectFunction.named(self.function, root=site.root, step=step)
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
         from deltaworks.engines.spark.columns import declared_columns, refuse_twins
-        from deltaworks.engines.spark.python_function import ProjectFunction
 
-        step = ctx.step or self.name or self.plugin_type()
-        function = ProjectFunction.named(self.function, root=ctx.site.root, step=step)
+        function = self._found(ctx.site, ctx.step or self.name or self.plugin_type())
         if self.schema_ is not None:
             result = function.on_rows(frame, declared_columns(self.schema_))
         else:

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from pydantic import AfterValidator
+
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Example, Some
+from deltaworks.contracts.plugin import Example, OnceEach, Some
 from deltaworks.contracts.transform import Transform
+from deltaworks.model.text_fault import TextFault
+from deltaworks.model.twins import twins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+def _new_names(columns: dict[str, str]) -> dict[str, str]:
+    """Refuse two new names that are one, in the same struct."""
+    olds = list(columns)
+    for above in {old.rpartition(".")[0] for old in olds}:
+        beside = [old for old in olds if old.rpartition(".")[0] == above]
+        i, problem = twins(columns[old] for old in beside)
+        if problem:
+            raise TextFault(problem, hint="choose another name", inside=(beside[i],))
+    return columns
 
 
 class RenameTransform(Transform):
@@ -19,7 +34,7 @@ class RenameTransform(Transform):
     example: ClassVar[Example] = {"columns": {"amount": "total"}}
     row_preserving: ClassVar[bool] = True
 
-    columns: Annotated[dict[str, str], Some]
+    columns: Annotated[dict[str, str], Some, OnceEach, AfterValidator(_new_names)]
     """Old name -> new name; `address.city: town` renames the field inside `address`."""
 
     def problems(self) -> tuple[str, ...]:

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from pydantic import AfterValidator
 
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import is_bare_name
-from deltaworks.contracts.plugin import Example, Names
+from deltaworks.contracts.plugin import Example, Names, Texts
 from deltaworks.contracts.transform import Transform
+from deltaworks.model.text_fault import TextFault
+from deltaworks.model.twins import twins
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_ALIAS = re.compile(r"\sas\s+`?(?P<name>\w+)`?\s*", re.IGNORECASE)
+
+
+def _once_each(columns: tuple[str, ...]) -> tuple[str, ...]:
+    i, problem = twins(_result_name(text) for text in columns)
+    if problem:
+        raise TextFault(problem, hint="name one with `as`: a.id as a_id", inside=(i,))
+    return columns
+
+
+def _result_name(text: str) -> str:
+    """What a column will be called, as far as the text alone tells."""
+    found = [match for match in _ALIAS.finditer(text) if match.end() == len(text)]
+    return found[-1]["name"] if found else text
 
 
 class SelectTransform(Transform):
@@ -20,7 +41,7 @@ class SelectTransform(Transform):
     example: ClassVar[Example] = {"columns": ["id", "upper(name) as name"]}
     row_preserving: ClassVar[bool] = True
 
-    columns: Names = ()
+    columns: Annotated[Texts, AfterValidator(_once_each)] = ()
     """Columns to keep, in order; an expression such as `upper(name) as name` works too."""
     exclude: Names = ()
     """Columns or nested fields to leave out; all others stay."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.contracts.plugin import Example, SomeNames
+from deltaworks.contracts.plugin import Example, SomeTexts
 from deltaworks.contracts.transform import LeavesOut, Transform
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class UnionTransform(Transform):
     example: ClassVar[Example] = {"with": ["orders"]}
     adds_inputs: ClassVar[bool] = True
 
-    with_: SomeNames = Field(alias="with")
+    with_: SomeTexts = Field(alias="with")
     """The steps or sources whose rows are added."""
     missing_columns: Literal["refuse", "fill"] = "refuse"
     """What happens when one side lacks a column or nested field: stop, or fill it with NULL."""

@@ -11,6 +11,7 @@ from deltaworks.contracts.aggregation import figure_name
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, Names, Some
 from deltaworks.contracts.transform import Transform
+from deltaworks.model.twins import twin_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,7 +101,10 @@ class WindowTransform(Transform):
 
     def problems(self) -> tuple[str, ...]:
         ordered = bool(self.order_by)
-        return tuple(p for wanted in self.functions for p in wanted.problems(ordered=ordered))
+        found = [p for wanted in self.functions for p in wanted.problems(ordered=ordered)]
+        if problem := twin_problem(wanted.result_name() for wanted in self.functions):
+            found.append(f'{problem}; give one of them an "alias"')
+        return tuple(found)
 
     def row_wise(self) -> bool:
         return False

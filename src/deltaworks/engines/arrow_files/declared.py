@@ -2,54 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltaworks.errors import SpecError
+from deltaworks.model.type_text import SqlColumn, SqlType, parse_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_HINT = "write names and types: id bigint, amount double"
 
 
 def declared_schema(text: str) -> pa.Schema:
     """The columns that a text such as `id bigint, amount double` declares."""
     import pyarrow as pa
-    from sqlglot import parse_one
-    from sqlglot.errors import SqlglotError
 
-    try:
-        columns = parse_one(f"CREATE TABLE t ({text})", dialect="spark").this.expressions
-    except SqlglotError as error:
-        raise SpecError(f'schema "{text}" cannot be understood', hint=_HINT) from error
-    return pa.schema([_field(column, text) for column in columns])
+    return pa.schema([_field(column) for column in parse_columns(text)])
 
 
-def _field(column: Any, text: str) -> pa.Field:
+def _field(column: SqlColumn) -> pa.Field:
     import pyarrow as pa
 
-    kind = column.args.get("kind")
-    if kind is None:
-        raise SpecError(f'schema "{text}" names no type for "{column.name}"', hint=_HINT)
-    return pa.field(column.name, _type(kind, text), nullable=not column.constraints)
+    return pa.field(column.name, _type(column.type), nullable=column.nullable)
 
 
-def _type(kind: Any, text: str) -> pa.DataType:
+def _type(kind: SqlType) -> pa.DataType:
     import pyarrow as pa
 
-    name, inner = kind.this.name, kind.expressions
-    if name == "DECIMAL":
-        digits = [int(part.name) for part in inner] or [10]
-        return pa.decimal128(digits[0], digits[1] if len(digits) > 1 else 0)
-    if name == "STRUCT":
-        return pa.struct([_field(part, text) for part in inner])
-    if name == "ARRAY":
-        return pa.list_(_type(inner[0], text))
-    if name == "MAP":
-        return pa.map_(_type(inner[0], text), _type(inner[1], text))
-    simple = _simple().get(name)
+    if kind.name == "decimal":
+        return pa.decimal128(*kind.numbers)
+    if kind.name == "struct":
+        return pa.struct([_field(field) for field in kind.fields])
+    if kind.name == "array":
+        return pa.list_(_type(kind.inner[0]))
+    if kind.name == "map":
+        return pa.map_(_type(kind.inner[0]), _type(kind.inner[1]))
+    simple = _simple().get(kind.name)
     if simple is None:
-        raise SpecError(f'a stream does not know type "{kind.sql("spark").lower()}"', hint=_HINT)
+        raise SpecError(
+            f'a stream does not know type "{kind.name}"', hint=f"available: {', '.join(_simple())}"
+        )
     return simple
 
 
@@ -57,20 +47,18 @@ def _simple() -> dict[str, pa.DataType]:
     import pyarrow as pa
 
     return {
-        "TINYINT": pa.int8(),
-        "SMALLINT": pa.int16(),
-        "INT": pa.int32(),
-        "BIGINT": pa.int64(),
-        "FLOAT": pa.float32(),
-        "DOUBLE": pa.float64(),
-        "BOOLEAN": pa.bool_(),
-        "TEXT": pa.string(),
-        "VARCHAR": pa.string(),
-        "CHAR": pa.string(),
-        "BINARY": pa.binary(),
-        "DATE": pa.date32(),
-        "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-        "TIMESTAMPLTZ": pa.timestamp("us", tz="UTC"),
-        "TIMESTAMPNTZ": pa.timestamp("us"),
-        "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
+        "tinyint": pa.int8(),
+        "smallint": pa.int16(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "string": pa.string(),
+        "varchar": pa.string(),
+        "char": pa.string(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
     }

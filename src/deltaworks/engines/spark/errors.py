@@ -31,6 +31,7 @@ from deltaworks.errors import (
     TableNotFound,
     VersionNotFound,
 )
+from deltaworks.model.type_text import suggested_type
 from deltaworks.suggest import did_you_mean
 
 _CONFLICTS = (
@@ -43,32 +44,6 @@ _CONFLICTS = (
     "ProtocolChangedException",
 )
 _STORAGE_WORDS = ("No space left on device", "Permission denied", "Read-only file system")
-TYPE_NAMES = (
-    "string",
-    "int",
-    "bigint",
-    "double",
-    "decimal",
-    "boolean",
-    "date",
-    "timestamp",
-    "timestamp_ntz",
-    "smallint",
-    "tinyint",
-    "float",
-    "binary",
-    "array",
-    "map",
-    "struct",
-    "variant",
-    "varchar",
-    "char",
-    "integer",
-    "long",
-    "numeric",
-    "interval",
-)
-"""Words for types, the usual ones first, for suggestions."""
 
 
 @contextmanager
@@ -209,7 +184,7 @@ def _no_field(cause: Cause) -> SpecError:
 def _no_type(cause: Cause) -> SpecError:
     name = cause.parameters.get("typeName", "").strip('"').lower()
     word, bracket, rest = name.partition("(")
-    hint = did_you_mean(word, TYPE_NAMES)
+    hint = suggested_type(word)
     return SpecError(f'there is no type "{word}{bracket}{rest}"', hint=hint)
 
 

@@ -16,8 +16,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.context import RunContext
+from deltaworks.engines.function_source import source_problem
 from deltaworks.engines.project_code import fingerprint_of, module_file
-from deltaworks.errors import SpecError
+from deltaworks.errors import Problem, SpecError
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -88,6 +89,13 @@ class ProjectFunction:
             made = F.udf(packed, gives, useArrow=False).asNondeterministic()
             columns = [F.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(frame.columns)]
             return frame.select(made(F.struct(*columns)).alias("row")).select("row.*")
+
+    def problem(self, *, row: bool) -> Problem | None:
+        """What is wrong with the function as its file defines it; an installed one is not read."""
+        if self.file is None:
+            return None
+        most = 1 if row else _WITH_CONTEXT
+        return source_problem(self.file, self._shown_file(), self.name, most=most)
 
     def fingerprint(self) -> str:
         """Another one as soon as code of the project that it runs is edited."""
