@@ -9,6 +9,7 @@ from pydantic import AfterValidator
 
 if TYPE_CHECKING:
     from sqlglot import exp
+    from sqlglot.errors import ParseError
 
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
@@ -70,6 +71,30 @@ def _unbalanced(text: str) -> str:
         ):
             return f'"{text}" closes "{token.text}" that was not opened'
     return f'"{text}" opens "{open_pairs[-1]}" and does not close it' if open_pairs else ""
+
+
+def condition_problem(text: str) -> str:
+    """Why a text is not one condition, with the place of the mistake; empty when it is."""
+    from sqlglot import parse
+    from sqlglot.errors import ParseError
+
+    if problem := expression_problem(text):
+        return problem
+    try:
+        parse(text, dialect="spark")
+    except ParseError as error:
+        return f'"{text}" cannot be parsed {parse_place(error)}'
+    return ""
+
+
+def parse_place(error: ParseError) -> str:
+    """Where a parser stopped, for people: the word and its place."""
+    first = error.errors[0] if error.errors else {}
+    word, line, end = str(first.get("highlight")), first.get("line"), first.get("col")
+    if not isinstance(end, int) or not isinstance(line, int):
+        return "as SQL"
+    place = f"at character {max(end - len(word) + 1, 1)}"
+    return f'{place}{f" of line {line}" if line > 1 else ""}, near "{word}"'
 
 
 def is_bare_name(text: str) -> bool:
