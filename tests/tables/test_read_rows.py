@@ -171,6 +171,16 @@ def test_both_engines_read_and_choose_the_same(bench: Workbench, spark: SparkSes
         assert chosen_by_deltars(location) == chosen_by_spark(spark, location), kind
 
 
+def test_days_by_the_old_calendar_are_left_to_spark(bench: Workbench, spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
+    old = spark.sql("SELECT 1 AS id, DATE '1500-01-01' AS day")
+    old.write.format("delta").save(str(bench.table("old")))
+    with pytest.raises(UnsupportedOperation, match="the old calendar"):
+        scan_rows(str(bench.table("old")), Selection())
+    found = bench.open().read("old", where="id = 1")
+    assert found.to_pylist() == [{"id": 1, "day": date(1500, 1, 1)}]
+
+
 def chosen_by_deltars(location: str) -> dict[str, list[int]]:
     """The rows that each condition chooses."""
     found = {}

@@ -16,11 +16,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.contracts.engine import CanRead
+from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.filters import filter_sql
 from deltaworks.engines.deltars.readable import refuse_misread_rows
+from deltaworks.engines.deltars.scan import scan_rows
 from deltaworks.errors import ConfigError, UnsupportedOperation
+from deltaworks.model.selection import Selection
 from deltaworks.model.table_ref import TableRef
 from deltaworks.tables.manager import TableManager
+from deltaworks.tables.plain_values import plain_lists
 from tests.unit.edited_logs import edit_log, with_feature, with_mapping, with_note
 from tests.workbench import Workbench
 
@@ -257,13 +261,71 @@ def test_tables_that_only_spark_reads_right(
     write_deltalake(str(place), pa.table(values), partition_by=[partition])
     edit_log(place, edit)
     with pytest.raises(UnsupportedOperation, match=what):
-        refuse_misread_rows(DeltaTable(str(place)), str(place))
+        refuse_misread_rows(DeltaTable(str(place)), DataFolder(str(place)))
 
 
 def test_a_length_that_may_vary_changes_nothing(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path / "t"), pa.table({"text": ["a"]}))
     edit_log(tmp_path / "t", with_note("__CHAR_VARCHAR_TYPE_STRING", "varchar(3)"))
-    refuse_misread_rows(DeltaTable(str(tmp_path / "t")), "t")
+    refuse_misread_rows(DeltaTable(str(tmp_path / "t")), DataFolder(str(tmp_path / "t")))
+
+
+@pytest.mark.parametrize(
+    ("note", "day", "is_refused"),
+    [
+        ({"org.apache.spark.legacyDateTime": ""}, date(1500, 1, 1), True),
+        ({"org.apache.spark.version": "2.4.8"}, date(1500, 1, 1), True),
+        ({"org.apache.spark.version": "4.2.0"}, date(1500, 1, 1), False),
+        ({"org.apache.spark.legacyDateTime": ""}, date(1900, 1, 1), False),
+        ({"org.apache.spark.legacyDateTime": ""}, None, False),
+    ],
+)
+def test_days_by_the_old_calendar_are_left_to_spark(
+    tmp_path: Path, note: dict[str, str], day: date | None, is_refused: bool
+) -> None:
+    place = tmp_path / "t"
+    rows = pa.table({"s": pa.array([{"day": day}], pa.struct([("day", pa.date32())]))})
+    write_deltalake(str(place), rows)
+    (file,) = place.glob("*.parquet")
+    pq.write_table(rows.replace_schema_metadata(note), file)
+    if is_refused:
+        with pytest.raises(UnsupportedOperation, match="the old calendar"):
+            refuse_misread_rows(DeltaTable(str(place)), DataFolder(str(place)))
+        return
+    refuse_misread_rows(DeltaTable(str(place)), DataFolder(str(place)))
+
+
+def test_files_of_other_folders_and_days_in_lists_are_looked_into(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    write_deltalake(str(place), pa.table({"days": [[date(2020, 1, 1)]]}))
+    refuse_misread_rows(DeltaTable(str(place)), DataFolder(str(place)))
+    (file,) = place.glob("*.parquet")
+
+    def elsewhere(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["path"] = f"file://{file}"
+
+    edit_log(place, elsewhere)
+    with pytest.raises(UnsupportedOperation, match="the old calendar"):
+        refuse_misread_rows(DeltaTable(str(place)), DataFolder(str(place)))
+
+
+def test_text_that_is_not_utf8_is_left_to_spark(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    write_deltalake(str(place), pa.table({"text": ["abc"]}))
+    (file,) = place.glob("*.parquet")
+    _, offsets, data = pa.array([b"a\xffc"]).buffers()
+    torn = pa.StringArray.from_buffers(1, offsets, data)
+    pq.write_table(pa.table({"text": torn}), file, store_schema=False)
+
+    def as_written(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"] |= {"size": file.stat().st_size, "stats": '{"numRecords":1}'}
+
+    edit_log(place, as_written)
+    with pytest.raises(UnsupportedOperation, match="not UTF-8"):
+        scan_rows(str(place), Selection())
+    assert plain_lists(pa.table({"text": torn})) == [["a\N{REPLACEMENT CHARACTER}c"]]
 
 
 class SparkStarted(Exception):

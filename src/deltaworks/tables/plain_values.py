@@ -53,10 +53,22 @@ def type_name(kind: pa.DataType) -> str:
 
 
 def _plain_column(column: pa.ChunkedArray) -> list[Any]:
+    import pyarrow as pa
+
     spelled = _spelled(column.type)
+    if spelled == column.type == pa.string():
+        return _texts(column)
     plain = _plainer(column.type)
     texts = column if spelled == column.type else column.cast(spelled)
     return [None if value is None else plain(value) for value in texts.to_pylist()]
+
+
+def _texts(column: pa.ChunkedArray) -> list[Any]:
+    """Texts; Spark keeps bytes in them that are no UTF-8, which are shown as a question mark."""
+    import pyarrow as pa
+
+    values = column.cast(pa.binary()).to_pylist()
+    return [None if value is None else value.decode(errors="replace") for value in values]
 
 
 def _spelled(kind: pa.DataType) -> pa.DataType:

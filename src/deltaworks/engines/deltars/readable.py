@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.alike import COMPARABLE
+from deltaworks.engines.deltars.calendars import has_old_days
+from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.writable import PARTITION_TYPES
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.table_properties import maps_columns
@@ -20,12 +22,18 @@ _PARTITION_TYPES = PARTITION_TYPES | {"timestamp", "timestamp_ntz"}
 _LENGTH, _COLLATIONS = "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"
 
 
-def refuse_misread_rows(table: DeltaTable, location: str) -> None:
+def refuse_misread_rows(table: DeltaTable, folder: DataFolder) -> None:
     """Raise when delta-rs may read other rows than Spark."""
     for what in _differences(table):
-        raise UnsupportedOperation(
-            f'"{location}" has {what}, which only Spark reads right', hint="let Spark read it"
-        )
+        raise _for_spark(folder.location, what)
+    if has_old_days(table, folder):
+        raise _for_spark(folder.location, "days by the old calendar")
+
+
+def _for_spark(location: str, what: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f'"{location}" has {what}, which only Spark reads right', hint="let Spark read it"
+    )
 
 
 def _differences(table: DeltaTable) -> Iterator[str]:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.conditions import named
+from deltaworks.engines.deltars.data_files import DataFolder
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.filters import exact_value, filter_sql
 from deltaworks.engines.deltars.readable import refuse_misread_rows
+from deltaworks.engines.object_stores import table_options
 from deltaworks.engines.plain_arrow import plain_table
 from deltaworks.errors import ConfigError, EngineError, UnsupportedOperation
 from deltaworks.model.selection import Selection
@@ -57,7 +59,8 @@ class Readable:
 def readable(location: str, version: int | None = None, stores: Stores = NO_STORES) -> Readable:
     """Open a table; refused where Spark may read other rows."""
     table = DeltaRsEngine(stores, only_sure=True).open(location, version)
-    refuse_misread_rows(table, location)
+    folder = DataFolder(location, storage_options=table_options(stores, location))
+    refuse_misread_rows(table, folder)
     return Readable(location=location, table=table)
 
 
