@@ -159,7 +159,6 @@ def _path(node: Any, fields: Sequence[Any]) -> tuple[str, Any] | None:
     if field is None:
         return None
     sql, kind = named(field["name"]), field["type"]
-    sql = exact_value(sql, kind) if rest else sql
     for name in rest:
         inner = _field(name, kind["fields"] if _is_struct(kind) else ())
         if inner is None:
