@@ -177,7 +177,7 @@ def test_conditions(orders: Workbench, condition: str, ids: list[int] | None) ->
         ),
         *("id = 1 AND upper(name) = 'A'", "NOT upper(name) = 'A'", "name LIKE upper('a')", "1 = 1"),
         *("upper(name) IS NULL", "upper(name) IN ('A')", "id LIKE '1'", "id > (", "bytes = 'a'"),
-        *("1 = upper(name)", "1.5 = id"),
+        *("1 = upper(name)", "1.5 = id", "at = CAST('2020-01-01 00:00:00' AS INT)"),
     ],
 )
 def test_what_engines_may_judge_otherwise_is_left_to_spark(condition: str) -> None:
