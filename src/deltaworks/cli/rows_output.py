@@ -25,9 +25,7 @@ CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV on stdout, NUL
 LimitOption = Annotated[
     int, typer.Option("--limit", "-n", min=0, help="How many rows; 0 for all of them.")
 ]
-VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="Say on stderr which engine read the rows.")
-]
+VerboseOption = Annotated[bool, typer.Option("--verbose", help="Name the engine on stderr.")]
 
 
 def print_rows(found: RowsRead, *, as_json: bool, as_csv: bool, verbose: bool) -> None:

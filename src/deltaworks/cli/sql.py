@@ -21,7 +21,7 @@ def sql(
     limit: LimitOption = 20,
     engine: Annotated[
         QueryEngine,
-        typer.Option("--engine", help="Who answers: DataFusion's SQL, or Spark's."),
+        typer.Option("--engine", help="delta-rs (DataFusion's SQL), or spark (Spark's SQL)."),
     ] = "delta-rs",
     project: ProjectOption = ".",
     profile: ProfileOption = "",

@@ -24,16 +24,16 @@ from deltaworks.errors import ConfigError
 def rows(
     table: TableArgument,
     where: Annotated[
-        str, typer.Option("--where", metavar="CONDITION", help="Rows that fulfil it; Spark's SQL.")
+        str, typer.Option("--where", metavar="CONDITION", help="Only rows that match; Spark's SQL.")
     ] = "",
     columns: Annotated[
         str, typer.Option("--columns", metavar="A,B", help="These columns, in this order.")
     ] = "",
     limit: LimitOption = 20,
-    version: Annotated[int | None, typer.Option("--version", help="A version to read.")] = None,
+    version: Annotated[int | None, typer.Option("--version", help="Read this version.")] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option("--timestamp", help="A time; the version of then. UTC, or with its zone."),
+        typer.Option("--timestamp", help="Read the version of this time; UTC, or with its zone."),
     ] = None,
     project: ProjectOption = ".",
     profile: ProfileOption = "",

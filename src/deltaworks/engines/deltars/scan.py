@@ -71,7 +71,7 @@ def scan_rows(location: str, selection: Selection, stores: Stores = NO_STORES) -
     if selection.where:
         condition = filter_sql(selection.where, found.table.schema().to_json())
         if condition is None:
-            raise UnsupportedOperation(f'"{selection.where}" is for Spark to judge')
+            raise UnsupportedOperation(f'only Spark evaluates the condition "{selection.where}"')
         parts.append(f"WHERE {condition}")
     if selection.limit is not None:
         parts.append(f"LIMIT {selection.limit}")
