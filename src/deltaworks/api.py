@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -23,12 +22,11 @@ from deltaworks.clock import Clock, SystemClock
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
-from deltaworks.contracts.engine import CanInspect
 from deltaworks.engines.locations import folders_in
 from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import ConfigError, Problem
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
-from deltaworks.model.table_ref import is_url, quarantined_pipelines, table_name_problem
+from deltaworks.model.table_ref import quarantined_pipelines
 from deltaworks.observe.bus import Bus, Listener
 from deltaworks.pipeline.catalog import (
     Catalog,
@@ -49,6 +47,7 @@ from deltaworks.pipeline.places import places_of, with_credentials
 from deltaworks.pipeline.project_graph import ProjectGraph, project_graph
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
+from deltaworks.runtime.project_tables import ProjectTables
 from deltaworks.runtime.session import SparkStarter
 from deltaworks.suggest import did_you_mean
 
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
     from deltaworks.runtime.workplace import Workplace
     from deltaworks.streams.opening import StreamWords
     from deltaworks.streams.sink import EpochSink
-    from deltaworks.tables.manager import TableManager
 
 Variables = Mapping[str, str]
 
@@ -77,7 +75,7 @@ def _silent(_: str) -> None:
     """Say nothing."""
 
 
-class Project:
+class Project(ProjectTables):
     """A project: its pipelines, its tables, its runs, and one Spark for all of them."""
 
     def __init__(
@@ -134,11 +132,6 @@ class Project:
     def close(self) -> None:
         """Stop Spark, if this project started it."""
         self._starter.close()
-
-    @property
-    def site(self) -> Site:
-        """Where the project's paths and tables are."""
-        return Site.of(self.config)
 
     @property
     def spark(self) -> SparkSession:
@@ -365,18 +358,6 @@ class Project:
             raise ConfigError(f'there is no pipeline "{target}", nor a run of one', hint=hint)
         return target
 
-    def table(self, name: str) -> TableManager:
-        """A table, by its name in the warehouse or by a path."""
-        from deltaworks.tables.manager import TableManager
-
-        is_path = is_url(name) or "/" in name or bool(table_name_problem(name))
-        quarantine = name.endswith("__quarantine") and "/" not in name
-        if quarantine:
-            name, is_path = f"{self.config.warehouse}/{name}", True
-        ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
-        spark = partial(self._spark_engine, ref.location)
-        return TableManager(ref, spark=spark, stores=self.config.stores)
-
     def stream(
         self,
         table: str,
@@ -456,11 +437,6 @@ class Project:
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
         return undo_run(record.run_id, plan, self._workplace(plan), apply=apply)
-
-    def _spark_engine(self, location: str) -> CanInspect:
-        from deltaworks.engines.spark.engine import SparkEngine
-
-        return SparkEngine(self._starter.at(location, self.config.stores))
 
     def _names(self, variables: Variables | None) -> Names:
         own, more = self.config.names, variables or {}

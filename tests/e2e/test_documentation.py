@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -94,7 +95,7 @@ def run_shell(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
             name, _, value = line.removeprefix("export ").partition("=")
             monkeypatch.setenv(name, value.strip('"'))
             continue
-        words = [word.strip('"') for word in line.partition(" #")[0].split()]
+        words = shlex.split(line.partition(" #")[0])
         if words[0] == "cd":
             monkeypatch.chdir(words[1])
             continue

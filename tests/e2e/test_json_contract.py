@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.workbench import Workbench
 
@@ -74,6 +76,23 @@ OUTPUT: Shape = {
     "rows_deleted": COUNT,
     "rows_unchanged": COUNT,
     "rows_parked": COUNT,
+}
+ROWS: Shape = {
+    "engine": TEXT,
+    "versions": (dict,),
+    "columns": (list,),
+    "rows": (list,),
+    "more": (bool,),
+}
+LISTED: Shape = {
+    "name": TEXT,
+    "location": TEXT,
+    "version": COUNT,
+    "rows": COUNT,
+    "files": COUNT,
+    "bytes": COUNT,
+    "last_write": TEXT_OR_NULL,
+    "problem": TEXT_OR_NULL,
 }
 ERROR: Shape = {"code": TEXT, "message": TEXT, "hint": TEXT}
 PROBLEM: Shape = {
@@ -365,6 +384,18 @@ def test_table_show_and_history_have_every_field(shop: Workbench) -> None:
     ]
 
 
+def test_rows_queries_and_lists_of_tables_have_every_field(desk: Workbench) -> None:
+    write_deltalake(str(desk.table("orders")), pa.table({"id": [1, 2], "at": [None, "x"]}))
+    for words in (("table", "rows", "orders"), ("sql", "SELECT * FROM orders")):
+        document = desk.cli(*words, "--limit", "1", "--json").json
+        assert_shape(document, ROWS)
+        assert document["versions"] == {"orders": 0}
+        assert document["columns"][0] == {"name": "id", "type": "bigint"}
+        assert (document["rows"], document["more"]) == ([{"id": 1, "at": None}], True)
+    (listed,) = desk.cli("table", "list", "--json").json["tables"]
+    assert_shape(listed, LISTED)
+
+
 def test_runs_list_and_show_give_the_documents_the_runs_printed(shop: Workbench) -> None:
     first = shop.run("orders")
     second = shop.run("orders")
@@ -393,6 +424,8 @@ def test_errors_of_other_commands_are_one_document_too(desk: Workbench) -> None:
         ("plan", "nowhere"),
         ("table", "show", "nowhere"),
         ("table", "history", "nowhere"),
+        ("table", "rows", "nowhere"),
+        ("sql", "SELECT * FROM nowhere"),
         ("runs", "show", "nowhere"),
         ("checks", "nowhere"),
         ("quarantine", "list", "nowhere"),

@@ -60,6 +60,19 @@ def test_names_of_pipelines_complete(desk: Workbench, words: list[str], found: l
     assert (answer.stdout.split(), answer.stderr) == (found, "loaded\n")
 
 
+@pytest.mark.parametrize("words", [["rows", "or"], ["show", "or"], ["history", "or"]], ids=" ".join)
+def test_names_of_tables_complete(desk: Workbench, words: list[str]) -> None:
+    for name in ("orders", "silver/orders", "orders_daily", "_deltaworks/batches", "stock"):
+        desk.write(f"warehouse/{name}/_delta_log/0.json", "")
+    typed = ["deltaworks", "table", words[0], "--project", str(desk.root), words[1]]
+    answer = child(
+        _DELTAWORKS_COMPLETE="complete_bash",
+        COMP_WORDS=" ".join(typed),
+        COMP_CWORD=str(len(typed) - 1),
+    )
+    assert (answer.stdout.split(), answer.stderr) == (["orders", "orders_daily"], "loaded\n")
+
+
 def test_the_script_for_the_shell_can_be_shown() -> None:
     answer = child(_DELTAWORKS_COMPLETE="source_bash")
     assert "complete -o default -F _deltaworks_completion deltaworks" in answer.stdout

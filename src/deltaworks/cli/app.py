@@ -36,6 +36,7 @@ _COMMANDS: Mapping[str, str] = {
     "checks": "checks",
     "quarantine": _GROUP,
     "table": _GROUP,
+    "sql": "sql",
     "secrets": _GROUP,
     "sources": _GROUP,
     "stream": _GROUP,

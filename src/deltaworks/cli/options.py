@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from deltaworks.clock import parse_moment
 from deltaworks.config.interpolate import Given
 from deltaworks.config.project import load_project
 from deltaworks.errors import ConfigError, DeltaworksError
+from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.catalog import is_pipeline_file, pipeline_names
+from deltaworks.tables.listing import table_names
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks and our own log.")]
@@ -40,6 +44,36 @@ PipelineArgument = Annotated[
     str,
     typer.Argument(metavar="FILE|NAME", help="The pipeline.", autocompletion=complete_pipeline),
 ]
+
+
+def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of tables that begin so, for the shell; silent when there is no local warehouse."""
+    try:
+        folder = Path(str(ctx.params.get("project") or ".")).expanduser()
+        config = load_project(folder.absolute(), environ=os.environ)
+    except DeltaworksError:
+        return []
+    if is_url(config.warehouse):
+        return []
+    return [name for name in table_names(config.warehouse) if name.startswith(incomplete)]
+
+
+TableArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A table of the warehouse, or a path.",
+        autocompletion=complete_table,
+    ),
+]
+
+
+def parse_timestamp(text: str) -> datetime:
+    """The value of `--timestamp`."""
+    try:
+        return parse_moment(text)
+    except ValueError as problem:
+        raise ConfigError(f"--timestamp: {problem}") from None
 
 
 def project_folder(project: str, target: str | None) -> str:

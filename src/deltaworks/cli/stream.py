@@ -14,11 +14,11 @@ from deltaworks.cli.options import (
     JsonOption,
     ProfileOption,
     ProjectOption,
+    TableArgument,
     VarOption,
     parse_variables,
 )
 from deltaworks.cli.output import cell_text, line, print_json, print_table
-from deltaworks.cli.table import TableArgument
 
 app = typer.Typer(help="Streams of epochs into tables.", no_args_is_help=True)
 

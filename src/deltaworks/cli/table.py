@@ -1,9 +1,8 @@
-"""`deltaworks table show | history | restore | accept | undo`."""
+"""`deltaworks table list | rows | show | history | restore | accept | undo`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,11 +14,13 @@ from deltaworks.cli.options import (
     JsonOption,
     ProfileOption,
     ProjectOption,
+    TableArgument,
     VarOption,
+    parse_timestamp,
     parse_variables,
 )
 from deltaworks.cli.output import error_line, line, print_document, print_json, print_table
-from deltaworks.clock import parse_moment
+from deltaworks.cli.table_rows import list_tables, rows
 from deltaworks.errors import ConfigError, GuardError
 from deltaworks.model.results import error_document
 from deltaworks.tables.manager import history_document, show_document
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from deltaworks.runtime.accept_result import AcceptResult, Meaning
     from deltaworks.runtime.restore import RestoreResult
 
-app = typer.Typer(help="What a table is and how it came to be.", no_args_is_help=True)
+app = typer.Typer(
+    help="What a table is, what it holds and how it came to be.", no_args_is_help=True
+)
 
-TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A table of the warehouse, or a path.")
-]
+app.command("list")(list_tables)
+app.command("rows")(rows)
 
 
 @app.command("show")
@@ -116,19 +118,12 @@ def restore(
         if (version is None) == (timestamp is None):
             raise ConfigError("say either --version or --timestamp")
         opened = Project.open(project, profile=profile, notify=error_line)
-        moment = None if timestamp is None else _moment(timestamp)
+        moment = None if timestamp is None else parse_timestamp(timestamp)
         result = opened.restore(table, version=version, timestamp=moment, apply=apply)
         if as_json:
             print_json(result.to_json())
         else:
             _print_restore(result)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return parse_moment(text)
-    except ValueError as problem:
-        raise ConfigError(f"--timestamp: {problem}") from None
 
 
 def _print_restore(result: RestoreResult) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from deltaworks.model.selection import Selection
 from deltaworks.model.table_info import CommitRecord, TableInfo
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @runtime_checkable
@@ -21,4 +25,17 @@ class CanInspect(Protocol):
 
     def count(self, location: str) -> int:
         """The rows of a table, counted by reading it."""
+        ...
+
+
+@runtime_checkable
+class CanRead(CanInspect, Protocol):
+    """Reads a table's rows as well."""
+
+    def rows(self, location: str, selection: Selection) -> pa.Table:
+        """The chosen rows of a table."""
+        ...
+
+    def query(self, text: str, *, limit: int | None) -> pa.Table:
+        """The answer to a query that names tables by path."""
         ...

@@ -198,6 +198,30 @@ def _fault(error: ParseError, tokens: Sequence[Token]) -> TextFault:
     return TextFault(f'cannot be parsed at "{token.text}"', hint=_HINT, at=token.start)
 
 
+def condition_problem(text: str) -> str:
+    """Why a text is not one condition, with the place of the mistake; empty when it is."""
+    from sqlglot import parse
+    from sqlglot.errors import ParseError
+
+    if problem := expression_problem(text):
+        return problem
+    try:
+        parse(text, dialect="spark")
+    except ParseError as error:
+        return f'"{text}" cannot be parsed {parse_place(error)}'
+    return ""
+
+
+def parse_place(error: ParseError) -> str:
+    """Where a parser stopped, for people: the word and its place."""
+    first = error.errors[0] if error.errors else {}
+    word, line, end = str(first.get("highlight")), first.get("line"), first.get("col")
+    if not isinstance(end, int) or not isinstance(line, int):
+        return "as SQL"
+    place = f"at character {max(end - len(word) + 1, 1)}"
+    return f'{place}{f" of line {line}" if line > 1 else ""}, near "{word}"'
+
+
 def is_bare_name(text: str) -> bool:
     """Whether a text can only be the name of a column or nested field, not an expression."""
     return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", text) is not None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from deltaworks.config.storage import NO_STORES, Stores
-from deltaworks.contracts.engine import CanInspect
+from deltaworks.contracts.engine import CanInspect, CanRead
 from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.log import has_log, version_at
 from deltaworks.errors import (
     DamagedTable,
     EngineError,
@@ -16,10 +18,23 @@ from deltaworks.errors import (
     TableNotFound,
     UnsupportedTable,
 )
+from deltaworks.model.selection import Selection
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.table_ref import TableRef
+from deltaworks.suggest import did_you_mean
+from deltaworks.tables.rows import RowsRead, read_rows
 
 Answer = TypeVar("Answer")
+
+
+class RowWords(TypedDict, total=False):
+    """Which rows of a table are read: all columns and rows of the latest version, unless told."""
+
+    columns: Sequence[str]
+    where: str
+    version: int | None
+    timestamp: datetime | None
+    limit: int | None
 
 
 class TableManager:
@@ -29,11 +44,14 @@ class TableManager:
         self,
         ref: TableRef,
         *,
-        spark: Callable[[], CanInspect],
+        spark: Callable[[], CanRead],
         stores: Stores = NO_STORES,
+        names: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self.ref = ref
         self._spark = spark
+        self._stores = stores
+        self._names = names
         self._log = DeltaRsEngine(stores, only_sure=True)
 
     def show(self) -> TableInfo:
@@ -52,6 +70,30 @@ class TableManager:
         """The table's commits, newest first."""
         self.show()
         return self._ask(lambda engine: engine.history(self.ref.location, limit=limit))
+
+    def rows(self, **words: Unpack[RowWords]) -> RowsRead:
+        """Rows of the table, with their version, the engine, and whether there are more."""
+        timestamp = words.get("timestamp")
+        version, columns = words.get("version"), words.get("columns", ())
+        self.require()
+        if timestamp is not None:
+            version = version_at(self.ref.location, timestamp, self._stores)
+        chosen = Selection(
+            columns=tuple(columns),
+            where=words.get("where", ""),
+            version=version,
+            limit=words.get("limit"),
+        )
+        return read_rows(self.ref, chosen, stores=self._stores, spark=self._spark)
+
+    def require(self) -> None:
+        """Refuse a table that is not there, with the name that was probably meant."""
+        if not has_log(self.ref.location, self._stores):
+            known = () if "/" in self.ref.label else self._names()
+            raise TableNotFound(
+                f'"{self.ref.label}" is not a Delta table',
+                hint=did_you_mean(self.ref.label, known) or f"looked in {self.ref.location}",
+            )
 
     def _ask(self, question: Callable[[CanInspect], Answer]) -> Answer:
         """Ask delta-rs; only a table it does not understand is worth starting Spark for."""
@@ -87,8 +129,6 @@ def history_document(records: tuple[CommitRecord, ...]) -> dict[str, Any]:
 
 
 def _commit_document(record: CommitRecord) -> dict[str, Any]:
-    from datetime import UTC, datetime
-
     moment = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
     return {
         "version": record.version,

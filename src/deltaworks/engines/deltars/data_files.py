@@ -91,6 +91,15 @@ class DataFolder:
             columns = pq.ParquetFile(handle).schema
             return any(columns.column(n).physical_type == "INT96" for n in range(len(columns)))
 
+    def notes(self, name: str) -> Mapping[bytes, bytes] | None:
+        """What the writer of a file noted in it; None of one that is in another folder."""
+        import pyarrow.parquet as pq
+
+        if is_url(name) or name.startswith("/"):
+            return None
+        with translated(self.location), self._files().open_input_file(name) as handle:
+            return dict(pq.ParquetFile(handle).metadata.metadata or {})
+
     def names(self, prefix: str) -> tuple[str, ...]:
         """The files right in the folder whose names begin so."""
         return tuple(sorted(name for name in self._listed("") if name.startswith(prefix)))

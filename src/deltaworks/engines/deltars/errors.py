@@ -31,6 +31,7 @@ _DAMAGE = (
 _SHAPELESS = ("No protocol found", "No table metadata", "Invalid protocol", "Schema error")
 _UNKNOWN = ("nsupported", "not supported", "min_writer_version", "catalog-managed")
 _DATA = ("Parquet error", "Deletion Vector error", "File not found", "deletion_vector_")
+_NOT_TEXT = ("non UTF-8", "invalid utf-8", "invalid UTF-8", "Invalid UTF8")
 _DATA_FILE = re.compile(r"([^\s/:]+\.(?:parquet|bin))")
 _GAP = re.compile(r"found gap: .*?version: (\d+)")
 
@@ -93,6 +94,11 @@ def _classified(text: str, location: str) -> EngineError:
 
 def _by_table(text: str, location: str) -> EngineError:
     """What is wrong with the table itself; never in delta-rs' own words."""
+    if any(mark in text for mark in _NOT_TEXT):
+        return UnsupportedOperation(
+            f'"{location}" has text that is not UTF-8, which delta-rs does not read',
+            hint="let Spark read it",
+        )
     if any(mark in text for mark in _DATA):
         return _damaged_data(text, location)
     if any(mark in text for mark in _DAMAGE):

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from deltaworks.config.storage import NO_STORES, Stores
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.locations import read_text
+from deltaworks.engines.locations import folders_in, read_text
 from deltaworks.engines.objects.bucket import Bucket
 from deltaworks.errors import CommitConflict, UnsupportedOperation, VersionNotFound
 from deltaworks.model.table_ref import is_url
@@ -81,6 +81,11 @@ def check_log(location: str, version: int | None = None) -> SoundLog | None:
     from deltaworks.engines.deltars.soundness import sound_log
 
     return sound_log(location, version)
+
+
+def has_log(location: str, stores: Stores = NO_STORES) -> bool:
+    """Whether a table may be at a place: whether it has a log at all."""
+    return "_delta_log" in folders_in(location, stores)
 
 
 def refuse_disputed(location: str, log: SoundLog | None) -> None:

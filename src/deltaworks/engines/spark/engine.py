@@ -1,4 +1,4 @@
-"""Tables through Spark, for what delta-rs does not read; satisfies `CanInspect`."""
+"""Tables through Spark, for what delta-rs does not read; satisfies `CanRead`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.deltars.log import check_log
 from deltaworks.engines.deltars.look import parse_user_metadata
+from deltaworks.engines.plain_arrow import plain_table
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.errors import told
 from deltaworks.errors import TableNotFound
 from deltaworks.model.schema import Schema
+from deltaworks.model.selection import Selection
 from deltaworks.model.table_info import CommitRecord, TableInfo
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
 
 
@@ -72,9 +75,29 @@ class SparkEngine:
         with told():
             return reader.load(location)
 
+    def rows(self, location: str, selection: Selection) -> pa.Table:
+        """The chosen rows of a table."""
+        frame = self.read(location, version=selection.version)
+        with told():
+            if selection.where:
+                frame = frame.where(selection.where)
+            if selection.columns:
+                frame = frame.select(*[quoted(name) for name in selection.columns])
+            return _arrow(frame if selection.limit is None else frame.limit(selection.limit))
+
+    def query(self, text: str, *, limit: int | None) -> pa.Table:
+        """What Spark answers to a query that names tables by path."""
+        with told():
+            frame = self.spark.sql(text)
+            return _arrow(frame if limit is None else frame.limit(limit))
+
     def _rows(self, text: str) -> list[Row]:
         with told():
             return self.spark.sql(text).collect()
+
+
+def _arrow(frame: DataFrame) -> pa.Table:
+    return plain_table(frame.toArrow())
 
 
 def _record(row: Row) -> CommitRecord:
