@@ -50,10 +50,9 @@ def test_csv_cells_go_under_the_names_in_their_header(bench: Workbench) -> None:
     assert (batch["rows_read"], batch["rows_quarantined"]) == (4, 2)
     people = [(row["id"], row["first"], row["last"]) for row in bench.rows("people")]
     assert people == [(1, "Mini", "Mouse"), (2, "Donald", "Duck")]
-    reasons = sorted(
-        row["reason"].partition("in/2.csv: ")[2] for row in bench.rows("p__quarantine")
-    )
-    assert reasons[0] == 'column "id": "zwei" is not int'
+    reasons = sorted(row["reason"].partition("in/2.csv:")[2] for row in bench.rows("p__quarantine"))
+    assert reasons[0] == '3: column "id": "zwei" is not int'
+    assert reasons[1].startswith("4: ")
     assert "say `multiline: true`" in reasons[1]
 
     bench.write("in/3.csv", "id,first,surname\n3,Goofy,Goof\n")

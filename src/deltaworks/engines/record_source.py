@@ -198,6 +198,11 @@ class RecordSource(DriftingSource):
         mark = rejection(raw.isNotNull(), kept, rule=self.rule, reason=reason, raw=raw)
         return frame.select("*", mark.alias(REJECTED)).drop(CORRUPT, FILE)
 
+    def located(self, ctx: RunContext, bounds: Bounds, refused: DataFrame) -> DataFrame:
+        from deltaworks.engines.spark.line_numbers import with_lines
+
+        return with_lines(refused, self.text_files(ctx.site.stores), bounds)
+
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
     ) -> DeltaworksError:
