@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 from deltaworks.redact import scrub
@@ -21,6 +22,8 @@ class _Scrubbed(logging.Formatter):
 
 def set_up_logging(*, debug: bool) -> None:
     """Warnings go to stderr; with debug everything does."""
+    if not debug:
+        os.environ.setdefault("RUST_LOG", "error")  # delta-rs logs what its error says once more
     logging.captureWarnings(capture=True)
     logging.basicConfig(
         stream=sys.stderr,

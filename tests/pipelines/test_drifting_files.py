@@ -50,10 +50,9 @@ def test_csv_cells_go_under_the_names_in_their_header(bench: Workbench) -> None:
     assert (batch["rows_read"], batch["rows_quarantined"]) == (4, 2)
     people = [(row["id"], row["first"], row["last"]) for row in bench.rows("people")]
     assert people == [(1, "Mini", "Mouse"), (2, "Donald", "Duck")]
-    reasons = sorted(
-        row["reason"].partition("in/2.csv: ")[2] for row in bench.rows("p__quarantine")
-    )
-    assert reasons[0] == 'column "id": "zwei" is not int'
+    reasons = sorted(row["reason"].partition("in/2.csv:")[2] for row in bench.rows("p__quarantine"))
+    assert reasons[0] == '3: column "id": "zwei" is not int'
+    assert reasons[1].startswith("4: ")
     assert "say `multiline: true`" in reasons[1]
 
     bench.write("in/3.csv", "id,first,surname\n3,Goofy,Goof\n")
@@ -260,3 +259,27 @@ def test_json_fields_outside_the_schema_are_not_dropped(
         read(spark, bench.root, "json", path="c.json", schema="Id int, v int", multiline=True)
     bench.write("d.json", "\n")
     assert read(spark, bench.root, "json", path="d.json", schema="id int").count() == 0
+
+
+REPLAYED = """
+extract: {type: json, path: in, schema: "id KIND", on_error: quarantine, unknown_columns: POLICY}
+transform: [{type: cast, columns: {id: bigint}}]
+load: {type: delta, table: t, merge_schema: true}
+"""
+
+
+def test_fields_of_quarantined_records_are_not_dropped_either(bench: Workbench) -> None:
+    def write(kind: str, policy: str) -> None:
+        bench.pipeline("p", REPLAYED.replace("KIND", kind).replace("POLICY", policy))
+
+    bench.write("in/a.json", '{"id": 1}\n{"id": 3000000000, "more": true}\n')
+    write("int", "ignore")
+    bench.run("p")
+    write("bigint", "refuse")
+    refused = bench.cli("quarantine", "replay", "p")
+    assert refused.code == 1
+    assert "rows in quarantine: the columns are not those of the schema:" in refused.stderr
+    assert '+ "more" (not in the schema)' in refused.stderr
+    write("bigint", "keep")
+    assert bench.cli("quarantine", "replay", "p").code == 0
+    assert bench.rows("t") == [{"id": 1, "more": None}, {"id": 3000000000, "more": True}]

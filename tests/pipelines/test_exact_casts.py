@@ -182,3 +182,69 @@ def test_decimals_of_csv_files_are_not_rounded_either(
         assert rows[0]["n"] == Decimal("1.50")
     kept = german.reread(ctx, spark.sql("SELECT '\"1,5\";1;2' raw, '{}' row"), columns)
     assert kept.count() == 1
+
+
+JSON = """
+extract: {type: json, path: "in/*.json", incremental: true, on_error: ON_ERROR,
+  unknown_columns: ignore,
+  schema: "id int, n decimal(SCALE), s struct<`a-b`: decimal(4,1)>, l array<decimal(4,1)>,
+    m map<string, decimal(4,1)>"}
+transform: [{type: cast, columns: {n: "decimal(30,5)"}}]
+load: {type: delta, table: t}
+"""
+FITS = [
+    '{"id": 1, "n": 1.2300, "s": {"a-b": 0.50}, "l": [1.5, null], "m": {}}',
+    '{"id": 2, "n": "1,234.5", "s": null}',
+    '[{"id": 3, "n": 12e-1, "other": 0.123456}, {"id": 4, "n": null}]',
+    "{'id': 5, 'n': 5}",
+]
+LOSES = {
+    '{"id": 11, "n": 1.239}': 'column "n": "1.239" is not decimal(12,2)',
+    '{"id": 12, "n": "1,234.567"}': 'column "n": "1,234.567" is not decimal(12,2)',
+    '{"id": 13, "n": 12345678901234567890.12}': (
+        'column "n": "12345678901234567890.12" is not decimal(12,2)'
+    ),
+    '{"id": 14, "s": {"a-b": 0.55}}': 'column "s.a-b": "0.55" is not decimal(4,1)',
+    '{"id": 15, "l": [1, 0.55]}': 'column "l": "[1,0.55]" is not array<decimal(4,1)>',
+    '{"id": 17, "m": {"k": 0.55}}': 'column "m": "{"k":0.55}" is not map<string,decimal(4,1)>',
+    '{"id": 2.7}': 'column "id": "2.7" is not int',
+    "{'id': 16, 'n': 1.239}": "not JSON",
+}
+
+
+def test_decimals_of_json_records_are_not_rounded_either(bench: Workbench) -> None:
+    text = JSON.replace("SCALE", "12,2")
+    bench.pipeline("p", text.replace("ON_ERROR", "fail"))
+    for line, said in list(LOSES.items())[:3]:
+        bench.write("in/a.json", f"{FITS[0]}\n{line}\n")
+        assert f"a.json:2: {said}" in bench.fail("p").stderr
+    bench.write("in/a.json", "\n".join([*FITS, *LOSES]))
+    text = text.replace("ON_ERROR", "quarantine")
+    bench.pipeline("p", text)
+    batch = bench.run("p")["batches"][0]
+    assert (batch["rows_read"], batch["rows_quarantined"]) == (13, 8)
+    assert [(row["id"], row["n"]) for row in bench.rows("t")] == [
+        (1, Decimal("1.23")),
+        (2, Decimal("1234.50")),
+        (3, Decimal("1.20")),
+        (4, None),
+        (5, Decimal("5.00")),
+    ]
+    kept = {row["raw"]: row for row in bench.rows("p__quarantine")}
+    lines = {line: n for n, line in enumerate([*FITS, *LOSES], 1)}
+    for raw, said in LOSES.items():
+        assert kept[raw]["reason"].endswith(f"a.json:{lines[raw]}: {said}")
+    assert json.loads(kept['{"id": 11, "n": 1.239}']["row"])["n"] is None
+    bench.pipeline("p", text.replace("12,2", "23,3"))
+    assert bench.cli("quarantine", "replay", "p", "--quiet").code == 0
+    found = {row["id"]: row["n"] for row in bench.rows("t") if row["id"] > 10}
+    assert found == {
+        11: Decimal("1.239"),
+        12: Decimal("1234.567"),
+        13: Decimal("12345678901234567890.120"),
+    }
+    bench.write("in/a.json", '{"id": 6, "n": "1,5"}\n')
+    german = text.replace("on_error", "options: {locale: de-DE}, on_error")
+    bench.pipeline("q", german.replace("table: t", "table: u"))
+    bench.run("q")
+    assert [row["n"] for row in bench.rows("u")] == [Decimal("1.50")]

@@ -304,7 +304,7 @@ def test_broken_lines_are_set_aside_and_come_back_when_they_can_be_read(bench: W
     assert {row["rule"] for row in kept} == {"json: the record fits the columns"}
     reasons = {row["reason"].removeprefix(f"in {bench.root}/in/day=") for row in kept}
     misfit = 'column "id": "3000000000" is not int'
-    assert reasons == {"01/a.json: not JSON", f"02/b.json: {misfit}", "02/b.json: not JSON"}
+    assert reasons == {"01/a.json:2: not JSON", f"02/b.json:1: {misfit}", "02/b.json:2: not JSON"}
     bench.pipeline("p", BROKEN.format(kind="int", quotes="true"))
     answered = bench.cli("quarantine", "replay", "p", "--json", "--quiet")
     batch = answered.json["batches"][0]

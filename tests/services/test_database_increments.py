@@ -194,6 +194,8 @@ def test_positions_of_older_versions_and_points_read_what_is_above_them(
     told = {key: first.position[key] for key in ("until", "since", "rows")}
     old = replace(first, position=told)
     assert source.still_there(site, old) == ""
+    oldest = replace(first, position={key: told[key] for key in ("until", "since")})
+    assert source.still_there(site, oldest) == ""
     add(database, "older", (3, TWO))
     assert source.bounds(site, old).position["rows"] == 1
 

@@ -170,10 +170,43 @@ def test_a_bad_message_stops_the_run_or_is_set_aside_with_its_offset(
     done = bench.run("orders")["batches"][0]
     assert (done["rows_read"], done["rows_quarantined"]) == (6, 3)
     assert ids(bench) == [1, 6, 7]
-    set_aside = {row["reason"]: row["raw"] for row in bench.rows("orders__quarantine")}
-    assert set_aside[f'the message at "{topic}" partition 0, offset 1'] == '{"id": "two"}'
-    bench.pipeline("orders", source(kafka, topic, **{**more, "schema": "id string"}) + INTO_ORDERS)
-    bench.cli("quarantine", "replay", "orders")
+    set_aside = {row["raw"]: row["reason"] for row in bench.rows("orders__quarantine")}
+    place = f'the message at "{topic}" partition 0, offset'
+    assert set_aside['{"id": "two"}'] == f'{place} 1: column "id": "two" is not bigint'
+    assert set_aside["{} {}"] == f"{place} 3: the record does not fit the columns"
+
+
+def test_fields_outside_the_schema_are_not_dropped(bench: Workbench, kafka: Broker) -> None:
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [{"id": 1}, {"id": 2, "s": {"n": 1, "m": "x"}}, {"id": "x", "more": 1}])
+    more: dict[str, Any] = {"schema": "id bigint, s struct<n: int>", "on_error": "quarantine"}
+    bench.pipeline("orders", source(kafka, topic, **more) + INTO_ORDERS)
+    said = bench.fail("orders").stderr
+    assert f'topic "{topic}", partition 0, offset 2: the columns are not those of the sch' in said
+    assert '+ "more" (not in the schema)' in said
+    assert '+ "s.m" (not in the schema)' in said
+    lacks = {"schema": "id bigint, gone int", "missing_columns": "refuse"}
+    bench.pipeline("lacks", source(kafka, topic, **lacks, unknown_columns="ignore") + INTO_ORDERS)
+    said = bench.fail("lacks").stderr
+    assert '- "gone" (not in the messages)' in said
+    assert "correct the messages" in said
+    bench.pipeline("orders", source(kafka, topic, **more, unknown_columns="warn") + INTO_ORDERS)
+    told = json.dumps(bench.run("orders"))
+    assert 'columns \\"more\\", \\"s.m\\" left out: not in the schema' in told
+    text = {**more, "schema": "id string, s struct<n: int>"}
+    bench.pipeline("orders", source(kafka, topic, **text) + INTO_ORDERS)
+    refused = bench.cli("quarantine", "replay", "orders")
+    assert refused.code == 1
+    assert "rows in quarantine: the columns are not those of the schema:" in refused.stderr
+    assert '+ "more" (not in the schema)' in refused.stderr
+    kept = source(kafka, topic, **text, unknown_columns="keep")
+    bench.pipeline("kept", f"{kept}load: {{type: delta, table: kept}}\n")
+    bench.run("kept")
+    assert bench.rows("kept") == [
+        {"id": "1", "s": None, "more": None},
+        {"id": "2", "s": {"n": 1, "m": "x"}, "more": None},
+        {"id": "x", "s": None, "more": 1},
+    ]
 
 
 def test_columns_are_found_or_taken_from_a_table(bench: Workbench, kafka: Broker) -> None:

@@ -13,6 +13,8 @@ from deltaworks.engines.spark.connection import require_java_zone, sibling
 from deltaworks.engines.spark.pivots import pivoted
 from deltaworks.engines.spark.relied_on import (
     ALWAYS,
+    CATALOG_KEY,
+    DELTA_CATALOG,
     UNLESS_TOLD,
     relied_on,
     require_settled,
@@ -102,6 +104,17 @@ def test_a_spark_that_is_up_already_is_told_all_we_rely_on(
             assert found["spark.sql.parquet.datetimeRebaseModeInRead"] == "CORRECTED"
             assert found["spark.sql.parquet.binaryAsString"] == "true"
             assert found["spark.sql.shuffle.partitions"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("builtin", DELTA_CATALOG), ("com.example.Catalog", "com.example.Catalog")]
+)
+def test_a_catalog_of_the_users_own_is_left_alone(
+    spark: SparkSession, theirs: str, ours: str
+) -> None:
+    spark.conf.set(CATALOG_KEY, theirs)
+    settle(spark, {})
+    assert spark.conf.get(CATALOG_KEY) == ours
 
 
 def test_a_session_that_would_give_other_rows_is_refused(spark: SparkSession) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +88,7 @@ def test_new_files_become_epochs_in_order(desk: Workbench) -> None:
     assert streamed(desk) == {
         "pipeline": "p",
         "table": "events",
+        "status": "succeeded",
         "epochs": [],
         "rows": 0,
         "files": 0,
@@ -94,6 +100,43 @@ def test_new_files_become_epochs_in_order(desk: Workbench) -> None:
     assert ids(desk) == [1, 2, 3, 4, 5]
     shown = desk.cli("stream", "run", "p").stdout
     assert shown == "events: 0 epochs, 0 files, 0 rows; the last epoch is 4\n"
+
+
+SLOW = "import time; from deltaworks.streams.sink import EpochSink; "
+SLOW += "write = EpochSink.write; "
+SLOW += "EpochSink.write = lambda *given: (time.sleep(0.2), write(*given))[1]; "
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_ctrl_c_ends_a_stream_and_does_not_fail_it(desk: Workbench, *, as_json: bool) -> None:
+    desk.pipeline("p", PIPELINE)
+    for number in range(100):
+        put(desk, number)
+    code = f"{SLOW}import sys; from deltaworks.cli.app import main; sys.exit(main())"
+    words = ["stream", "run", "p", *(["--json"] if as_json else []), "--project", str(desk.root)]
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 60
+    while (desk.version("events") or 0) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    os.kill(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0, err
+    landed = ids(desk)
+    assert landed == list(range(len(landed)))
+    if as_json:
+        told = json.loads(out)
+        assert told["status"] == "stopped"
+        assert len(landed) - told["files"] in (0, 1)  # the last commit may not have been answered
+    else:
+        assert "stopped by Ctrl-C" in out
+    assert streamed(desk)["files"] == 100 - len(landed)
+    assert ids(desk) == list(range(100))
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -115,7 +158,7 @@ def test_what_is_cut_off_goes_on_with_the_right_file(
 
     with monkeypatch.context() as context:
         context.setattr(EpochSink, "commit_epoch", cut)
-        assert desk.cli("stream", "run", "p").code == 130
+        assert desk.cli("stream", "run", "p").code == 0
     put(desk, 0)  # older than what was planned, and not in the table: it comes first now
     streamed(desk)
     assert ids(desk) == [0, 1, 2, 3]
@@ -135,7 +178,7 @@ def test_an_epoch_that_another_project_made_is_not_taken_for_the_one_that_was_pl
 
     with monkeypatch.context() as context:
         context.setattr(EpochSink, "commit_epoch", cut)
-        assert shop.cli("stream", "run", "p").code == 130
+        assert shop.cli("stream", "run", "p").code == 0
     streamed(other)
     refused = shop.cli("stream", "run", "p")
     assert "no record of what it read" in refused.stderr

@@ -280,3 +280,13 @@ def test_an_empty_project_says_how_to_start(desk: Workbench) -> None:
     answer = desk.cli("validate")
     assert answer.code == 2
     assert "deltaworks init" in answer.stderr
+
+
+@pytest.mark.parametrize("words", [("run", "orders"), ("validate",)])
+def test_a_folder_outside_every_project_is_told_as_such(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    answered = run_cli(*words, "--project", str(tmp_path))
+    assert answered.code == 2
+    assert "there is no deltaworks.yaml here or above" in answered.stderr
+    assert "run `deltaworks init`" in answered.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,8 @@ from deltaworks.engines.footers import (
 )
 from deltaworks.engines.spark.file_parts import Part, differences, extended, settled, united
 from deltaworks.engines.spark.file_rows import FileRows
-from deltaworks.engines.spark.json_files import JsonFiles, judge_fields
+from deltaworks.engines.spark.json_fields import judge_fields
+from deltaworks.engines.spark.json_files import JsonFiles, first_with
 from deltaworks.engines.spark.text_formats import format_problem
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
@@ -155,8 +157,9 @@ def test_the_first_json_record_with_an_unknown_field_is_named(tmp_path: Path) ->
     path = tmp_path / "a.json"
     path.write_text('{"id": "more"}\n[{"id": 1, "more": 2}]\n')
     files, found = JsonFiles(encoding="UTF-8", multiline=False), columns("id long, more long")
+    first = partial(first_with, part(str(path), found).files.bounds, files)
     with pytest.raises(InputError, match=r'a\.json:2: .*\n  \+ "more" \(not in the schema\)'):
-        judge_fields(part(str(path), found), columns("id long"), Drift(), files, print)
+        judge_fields(columns("id long"), found, Drift(), print, first=first)
 
 
 def zigzag(number: int) -> bytes:

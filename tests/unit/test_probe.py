@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -217,3 +220,24 @@ def test_a_name_that_opens_nothing_says_what_to_do(desk: Workbench) -> None:
     assert "nothing says what" in desk.cli("sources", "test", "alone").stderr
     assert "s3://lake" in desk.cli("sources", "test", "s3_lake").stderr
     assert "no store that is known" in desk.cli("sources", "test", "ftp://lake").stdout
+
+
+def test_a_bucket_without_keys_is_answered_in_one_line(desk: Workbench) -> None:
+    apart = ("AWS_", "DELTAWORKS_", "RUST_LOG")
+    environ = {name: text for name, text in os.environ.items() if not name.startswith(apart)}
+    # the chain of keys ends at this machine, as it does on one that is in no cloud
+    environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    code = "import sys; from deltaworks.cli.app import main; sys.exit(main())"
+    words = ("sources", "test", "s3://lake", "--project", str(desk.root))
+    found = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 4
+    first, fix = found.stdout.splitlines()
+    assert first.startswith('BAD s3://lake  "s3://lake": no keys were found, and this machine has')
+    assert fix.strip().startswith("fix: name a `credential` in `storage`")
+    assert found.stderr == ""

@@ -61,6 +61,8 @@ def run(
             f"{_many(result.files, 'file')}, {_many(document['rows'], 'row')}; "
             f"the last epoch is {cell_text(result.last_epoch)}"
         )
+        if result.stopped:
+            line("stopped by Ctrl-C; run it again: it goes on where it stopped")
 
 
 def _many(count: int, what: str) -> str:

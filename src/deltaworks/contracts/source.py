@@ -89,6 +89,10 @@ class Source(Plugin):
         """Paths, folders and globs of the files this source reads."""
         return ()
 
+    def located(self, ctx: RunContext, bounds: Bounds, refused: DataFrame) -> DataFrame:
+        """The few rows that it refused, with more about their place in `reason` if it is known."""
+        return refused
+
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
     ) -> DeltaworksError:

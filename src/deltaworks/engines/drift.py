@@ -7,7 +7,7 @@ has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deltaworks.config.files import shown_path
 from deltaworks.engines.files import MissingColumns, UnknownColumns
@@ -18,7 +18,7 @@ _FOR_UNKNOWN = (
     "add the column to `schema`, or say `unknown_columns: keep` to read it as well "
     "or `ignore` to leave it out"
 )
-_FOR_MISSING = "correct the file, or say `missing_columns: fill` to read NULL"
+_FOR_MISSING = "correct the {}, or say `missing_columns: fill` to read NULL"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,17 @@ class FileDrift:
     missing: tuple[str, ...] = ()
     line: int = 0
     """Where the file says so; 0 when it is no line."""
+    what: str = "file"
+    """What has the columns: the file, or the messages of a topic."""
 
     @property
     def place(self) -> str:
         """The file and line, as people write them."""
         return f"{shown_path(self.path)}:{self.line}" if self.line else shown_path(self.path)
+
+    def with_columns(self, unknown: tuple[str, ...], missing: tuple[str, ...]) -> FileDrift:
+        """The same place with the columns that differ."""
+        return replace(self, unknown=unknown, missing=missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +68,8 @@ class Drift:
                 names = _named(drift.unknown)
                 yield f"{drift.place}: {names} left out: not in the {against}"
             if drift.missing and self.missing == "warn":
-                yield f"{drift.place}: {_named(drift.missing)} read as NULL: not in the file"
+                names = _named(drift.missing)
+                yield f"{drift.place}: {names} read as NULL: not in the {drift.what}"
 
 
 def refuse_twins(names: Sequence[str], place: str, *, hint: str) -> None:
@@ -81,13 +88,13 @@ def _refusal(
     drift: FileDrift, unknown: Sequence[str], missing: Sequence[str], *, against: str
 ) -> InputError:
     lines = [f'  + "{name}" (not in the {against})' for name in unknown]
-    lines += [f'  - "{name}" (not in the file)' for name in missing]
+    lines += [f'  - "{name}" (not in the {drift.what})' for name in missing]
     shown = lines[:_MAX_SHOWN]
     if len(lines) > _MAX_SHOWN:
         shown = [*lines[: _MAX_SHOWN - 1], f"  (+{len(lines) - _MAX_SHOWN + 1} more)"]
     return InputError(
         f"{drift.place}: the columns are not those of the {against}:\n" + "\n".join(shown),
-        hint=_FOR_UNKNOWN if unknown else _FOR_MISSING,
+        hint=_FOR_UNKNOWN if unknown else _FOR_MISSING.format(drift.what),
     )
 
 

@@ -75,8 +75,13 @@ class RecordSource(DriftingSource):
         """
 
     @abstractmethod
-    def text_columns(self, left: StructType, declared: StructType) -> StructType:
-        """What is read of a text that was set aside with some columns, in the order it has it."""
+    def text_columns(
+        self, ctx: RunContext, kept: DataFrame, left: StructType, declared: StructType
+    ) -> StructType:
+        """What is read of quarantined texts, which left with some columns, in the order of these.
+
+        A difference that the source's policy does not allow is refused.
+        """
 
     @abstractmethod
     def why(self, frame: DataFrame, columns: StructType) -> Column:
@@ -122,7 +127,7 @@ class RecordSource(DriftingSource):
         names = tuple(apart.fieldNames())
         left = StructType([field for field in columns.fields if field.name not in names])
         declared = self._declared(names)
-        own = left if declared is None else self.text_columns(left, declared)
+        own = left if declared is None else self.text_columns(ctx, kept, left, declared)
         rest = F.from_json("row", apart, EXACT_TIMES)
         rows = self.reparsed(kept.select("raw", rest.alias(_REST)), own)
         rows = rows.select("*", f"{_REST}.*").drop(_REST)
@@ -197,6 +202,11 @@ class RecordSource(DriftingSource):
             kept = kept.withMetadata(name, {_APART: True})
         mark = rejection(raw.isNotNull(), kept, rule=self.rule, reason=reason, raw=raw)
         return frame.select("*", mark.alias(REJECTED)).drop(CORRUPT, FILE)
+
+    def located(self, ctx: RunContext, bounds: Bounds, refused: DataFrame) -> DataFrame:
+        from deltaworks.engines.spark.line_numbers import with_lines
+
+        return with_lines(refused, self.text_files(ctx.site.stores), bounds)
 
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError

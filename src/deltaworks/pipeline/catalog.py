@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from deltaworks.config.files import shown_path
 from deltaworks.config.interpolate import Names
-from deltaworks.config.project import ProjectConfig
+from deltaworks.config.project import PROJECT_FILE, ProjectConfig
 from deltaworks.config.vault.lookup import Vault
 from deltaworks.contracts.context import Site
 from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
@@ -47,10 +47,20 @@ def required_files(config: ProjectConfig) -> tuple[Path, ...]:
     """The files that are pipelines, of which there must be one."""
     if found := pipeline_files(config):
         return found
+    _require_project(config)
     raise ConfigError(
         f'no pipeline file matches "{config.pipelines}" in {config.root}',
         hint="write one there, or start with `deltaworks init`",
     )
+
+
+def _require_project(config: ProjectConfig) -> None:
+    """Raise when a folder without a pipeline is no project either: people stand elsewhere."""
+    if config.file is None:
+        raise ConfigError(
+            f"there is no {PROJECT_FILE} here or above, and no pipeline file in {config.root}",
+            hint="run `deltaworks init`, or name the folder of the project with --project",
+        )
 
 
 def path_of(config: ProjectConfig, target: str) -> Path:
@@ -93,6 +103,8 @@ def find_pipeline(config: ProjectConfig, name: str) -> Path:
                 raise _named_twice(name, other, path)
     if name in names:
         return names[name]
+    if not (names or broken):
+        _require_project(config)
     if broken:  # the name may stand in a file that cannot be read
         raise SpecError(f'there is no pipeline "{name}" to be found', problems=broken)
     where = shown_path(config.root / config.pipelines)

@@ -7,7 +7,7 @@ the range of the last epoch that the table has.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,25 +92,23 @@ def stream_messages(
     *,
     start: Bounds | None = None,
     look: Callable[[Bounds], None] = _fine,
-) -> tuple[EpochCommit, ...]:
+) -> Iterator[EpochCommit]:
     """Stream all that the topic holds when this begins; each message lands once.
 
     The first epoch of a writer begins at `start`. Whoever `look`s at the bounds may refuse them.
     """
     book, site = MessageBook.open(place, sink), place.site
-    columns, left = sink.schema, 1
-    commits: list[EpochCommit] = []
+    columns, left, first = sink.schema, 1, True
     since = book.read_so_far(sink.last_committed_epoch, sink.last_plan) or start
     while left > 0:
         bounds = source.bounds(site, since)
         if bounds.nothing:
             break
         look(bounds)
-        left = bounds.waiting if not commits else left - bounds.messages
+        left, first = bounds.waiting if first else left - bounds.messages, False
         epoch = (sink.last_committed_epoch or 0) + 1
         sink.planned(book.plan(epoch, bounds, place.clock.now()))
         for batch in source.arrow_batches(site, bounds, columns):
             sink.write(batch)
-        commits.append(sink.commit_epoch(epoch))
+        yield sink.commit_epoch(epoch)
         since = bounds
-    return tuple(commits)

@@ -7,8 +7,9 @@ what the epochs in the table have read. Numbers that are not in the table may be
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, suppress
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, TypedDict
 
 from deltaworks.contracts.context import Site
@@ -22,9 +23,11 @@ from deltaworks.engines.partitions import partition_keys
 from deltaworks.errors import GuardError, UnsupportedOperation
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.model.epochs import EpochCommit
+from deltaworks.model.results import STOPPED, SUCCEEDED
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.bounds import source_changed
+from deltaworks.runtime.halt import Halt
 from deltaworks.runtime.message_stream import stream_messages, unknown_epochs
 from deltaworks.runtime.two_readers import read_by_runs, refuse_run_before, without_read
 from deltaworks.runtime.workplace import Workplace
@@ -41,29 +44,48 @@ _COLUMNS = (
 _PLACE = {"type", "table", "path", "credential"}
 _SINK_WORDS = _PLACE | {"mode", "merge_keys", "partition_by", "properties"}
 _MODES = ("append", "upsert")
+_Landing = Generator[tuple[EpochCommit, int]]
+"""Epochs as they land, each with the number of its files."""
 _WITH_SPARK = "use `deltaworks run`, which has Spark"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamResult:
-    """What a stream did until there were no more files."""
+    """What a stream did until there was nothing new, or until it was stopped."""
 
     pipeline: str
     table: str
     commits: tuple[EpochCommit, ...]
     files: int
     last_epoch: int | None
+    stopped: bool = False
+    """Whether Ctrl-C ended it; it goes on where it stopped."""
 
     def to_json(self) -> dict[str, Any]:
         """A plain document for programs."""
         return {
             "pipeline": self.pipeline,
             "table": self.table,
+            "status": STOPPED if self.stopped else SUCCEEDED,
             "epochs": [{"epoch": done.epoch, "version": done.version} for done in self.commits],
             "rows": sum(done.rows for done in self.commits),
             "files": self.files,
             "last_epoch": self.last_epoch,
         }
+
+
+@dataclass
+class _Tally:
+    """What has landed so far; a stream may be stopped at any point."""
+
+    commits: list[EpochCommit] = field(default_factory=list)
+    files: int = 0
+    last_epoch: int | None = None
+
+    def add(self, commit: EpochCommit, *, files: int) -> None:
+        self.commits.append(commit)
+        self.files += files
+        self.last_epoch = commit.epoch
 
 
 class StreamRunWords(TypedDict, total=False):
@@ -83,71 +105,100 @@ def stream_plan(
 ) -> StreamResult:
     """Stream every file or message that is new; each lands once, whatever is killed in between.
 
-    What runs of the pipeline have read is refused, or left out with `after_runs`.
+    What runs of the pipeline have read is refused, or left out with `after_runs`. Ctrl-C ends it
+    between two epochs: what it read for the next one is read again.
     """
     refuse_unstreamable(plan)
-    (source,), (load,) = plan.sources, plan.loads
-    ref, stores = load.plugin.target(place.site), place.config.stores
-    words = load.plugin.document()
-    options = StreamOptions(
+    tally, halt, interrupted = _Tally(), Halt(), True
+    options = _options(plan, place, writer_id)
+    if isinstance(plan.sources[0].plugin, CanStream):
+        epochs = _of_messages(plan, place, tally, options, after_runs=after_runs)
+    else:
+        size = files_per_epoch
+        epochs = _of_files(plan, place, tally, options, after_runs=after_runs, size=size)
+    with (
+        halt.within(None),
+        halt.hearing_ctrl_c(),
+        suppress(KeyboardInterrupt),
+        closing(epochs),
+    ):
+        for commit, files in epochs:
+            tally.add(commit, files=files)
+            if halt.asked:
+                break
+        interrupted = False
+    return StreamResult(
+        pipeline=plan.pipeline.name,
+        table=plan.loads[0].plugin.target(place.site).label,
+        commits=tuple(tally.commits),
+        files=tally.files,
+        last_epoch=tally.last_epoch,
+        stopped=interrupted or halt.asked,
+    )
+
+
+def _options(plan: Plan, place: Workplace, writer_id: str) -> StreamOptions:
+    load = plan.loads[0].plugin
+    words = load.document()
+    return StreamOptions(
         writer_id=writer_id,
         mode=words.get("mode", "append"),
         keys=words.get("merge_keys", ()),
         lock_wait_seconds=place.config.locks.wait_seconds,
-        storage_options=table_options(stores, ref.location),
+        storage_options=table_options(place.config.stores, load.target(place.site).location),
     )
-    if isinstance(source.plugin, CanStream):
-        return _message_stream(plan, place, source.plugin, options, after_runs=after_runs)
-    bounds = source.plugin.bounds(place.site, None)
+
+
+def _of_files(
+    plan: Plan,
+    place: Workplace,
+    tally: _Tally,
+    options: StreamOptions,
+    *,
+    after_runs: bool,
+    size: int,
+) -> _Landing:
+    (source,), (load,) = plan.sources, plan.loads
+    words, bounds = load.plugin.document(), source.plugin.bounds(place.site, None)
     if not bounds.files:
-        return StreamResult(
-            pipeline=plan.pipeline.name, table=ref.label, commits=(), files=0, last_epoch=None
-        )
+        return
     _refuse_folders(partition_keys(bounds))
     first = _in_order(bounds.files)[0]
-    files = arrow_files(source.plugin.plugin_type(), source.plugin.document(), stores)
+    kind, stores = source.plugin.plugin_type(), place.config.stores
+    files = arrow_files(kind, source.plugin.document(), stores)
     new = NewTable(
         schema=files.columns(first.path),
         partition_by=words.get("partition_by", ()),
         properties=words.get("properties", {}),
     )
+    ref = load.plugin.target(place.site)
     with open_stream(ref, options, new_table=new, tell=place.bus.tell) as sink:
+        tally.last_epoch = sink.last_committed_epoch
         book = _Book.open(place, sink)
         waiting = book.unread(bounds, place.site)
         before = read_by_runs(plan, place, sink.writer.table_id)
         if after_runs:
             waiting = without_read(waiting, before)
         refuse_run_before(plan.pipeline.name, replace(bounds, files=tuple(waiting)), before)
-        groups = [waiting[n : n + files_per_epoch] for n in range(0, len(waiting), files_per_epoch)]
-        commits = tuple(_epochs(sink, book, groups, files, place.clock.now))
-        return StreamResult(
-            pipeline=plan.pipeline.name,
-            table=ref.label,
-            commits=commits,
-            files=len(waiting),
-            last_epoch=sink.last_committed_epoch,
-        )
+        groups = [waiting[n : n + size] for n in range(0, len(waiting), size)]
+        yield from _epochs(sink, book, groups, files, place.clock.now)
 
 
-def _message_stream(
-    plan: Plan, place: Workplace, source: CanStream, options: StreamOptions, *, after_runs: bool
-) -> StreamResult:
-    ref = plan.loads[0].plugin.target(place.site)
+def _of_messages(
+    plan: Plan, place: Workplace, tally: _Tally, options: StreamOptions, *, after_runs: bool
+) -> _Landing:
+    source, ref = plan.sources[0].plugin, plan.loads[0].plugin.target(place.site)
+    assert isinstance(source, CanStream)
     with open_stream(ref, options, tell=place.bus.tell) as sink:
+        tally.last_epoch = sink.last_committed_epoch
         before = read_by_runs(plan, place, sink.writer.table_id)
         start = before[-1] if after_runs and before else None
 
         def refuse(bounds: Bounds) -> None:
             refuse_run_before(plan.pipeline.name, bounds, before)
 
-        commits = stream_messages(source, sink, place, start=start, look=refuse)
-        return StreamResult(
-            pipeline=plan.pipeline.name,
-            table=ref.label,
-            commits=commits,
-            files=0,
-            last_epoch=sink.last_committed_epoch,
-        )
+        for commit in stream_messages(source, sink, place, start=start, look=refuse):
+            yield commit, 0
 
 
 def _epochs(
@@ -156,7 +207,7 @@ def _epochs(
     groups: Sequence[Sequence[FileStamp]],
     files: ArrowFiles,
     now: Callable[[], Any],
-) -> Iterator[EpochCommit]:
+) -> _Landing:
     for group in groups:
         last = sink.last_committed_epoch
         epoch = 1 if last is None else last + 1
@@ -165,7 +216,7 @@ def _epochs(
             for batch in files.batches(stamp.path, into=sink.schema):
                 sink.write(batch)
         _refuse_changed(group)
-        yield sink.commit_epoch(epoch)
+        yield sink.commit_epoch(epoch), len(group)
 
 
 def _book(place: Workplace) -> EventTable:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deltaworks.clock import Clock
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.connection import resolved
+from deltaworks.engines.spark.line_numbers import MAX_ROWS
 from deltaworks.engines.spark.measure import RowCounter, may_stop_early, settle
 from deltaworks.engines.spark.rejects import is_marked, unmarked
 from deltaworks.errors import DeltaworksError
@@ -116,7 +117,18 @@ class Walker:
                     self._timed(stage, self._apply)
         except DeltaworksError as error:
             raise self.explained(error) from error.__cause__
+        for stage in self.plan.sources:
+            if stage.name in self.bounds:
+                self._locate(stage, self.bounds[stage.name])
         return self.found
+
+    def _locate(self, stage: Extract, bounds: Bounds) -> None:
+        """Rows that a source refused tell their place, where they are few."""
+        for i, part in enumerate(self.found.rejects):
+            if (part.stage, part.kind) == (stage.name, stage.kind) and 0 < part.rows <= MAX_ROWS:
+                with step_boundary(stage, self.file):
+                    frame = stage.plugin.located(self.ctx, bounds, part.frame)
+                self.found.rejects[i] = replace(part, frame=frame)
 
     def explained(self, error: DeltaworksError) -> DeltaworksError:
         """The error with the data file, line and value at fault, where a source can tell."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.config.storage import Stores
+from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.record_source import CORRUPT, RecordSource, with_corrupt
 
@@ -152,7 +153,9 @@ class CsvSource(RecordSource):
         """Whether an option of Spark's decides what the header is."""
         return bool(_DECIDE_HEADER & {name.lower() for name in self.options})
 
-    def text_columns(self, left: StructType, declared: StructType) -> StructType:
+    def text_columns(
+        self, ctx: RunContext, kept: DataFrame, left: StructType, declared: StructType
+    ) -> StructType:
         from deltaworks.engines.drift import FileDrift
         from deltaworks.engines.spark.file_parts import differences, retyped
 
@@ -160,7 +163,7 @@ class CsvSource(RecordSource):
             return declared
         unknown, missing = differences(declared, left)
         drift = FileDrift(path="rows in quarantine", unknown=unknown, missing=missing)
-        self.drift().judge([drift], lambda _: None)
+        self.drift().judge([drift], ctx.warn)
         return retyped(left, declared)
 
     def why(self, frame: DataFrame, columns: StructType) -> Column:

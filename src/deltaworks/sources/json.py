@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.config.storage import Stores
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.file_parts import Part
     from deltaworks.engines.spark.file_rows import FileRows
     from deltaworks.engines.spark.json_files import JsonFiles
-
-_CORRUPT = "__deltaworks_not_json"
 
 
 class JsonSource(RecordSource):
@@ -137,31 +136,36 @@ class JsonSource(RecordSource):
         self, files: FileRows, declared: StructType, warn: Callable[[str], None]
     ) -> StructType:
         """The declared columns, and others if they are kept; all records are looked at for that."""
-        from deltaworks.engines.spark.file_parts import Part, extended
-        from deltaworks.engines.spark.json_files import judge_fields
+        from deltaworks.engines.spark.file_parts import Part, extended, without_folders
+        from deltaworks.engines.spark.json_fields import judge_fields
+        from deltaworks.engines.spark.json_files import first_with
 
         if self.unknown_columns == "ignore" and self.missing_columns == "fill":
             return declared
         part = Part(files=files, columns=self._inferred(files))
         if part.columns.fields:
-            judge_fields(part, declared, self.drift(), self.text_files(files.stores), warn)
+            texts, asked = self.text_files(files.stores), without_folders(declared, files)
+            first = partial(first_with, files.bounds, texts)
+            judge_fields(asked, part.columns, self.drift(), warn, first=first)
         return extended(declared, [part]) if self.unknown_columns == "keep" else declared
 
     def _inferred(self, files: FileRows) -> StructType:
-        from pyspark.sql.types import StructType
+        from deltaworks.engines.spark.json_fields import FIELDS, without_text
 
-        told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "samplingRatio": "1.0"}
+        told = FIELDS
         if "encoding" in files.options and not self.multiline:
-            told["lineSep"] = "\n"  # without which Spark reads no lines of such an encoding
-        found = files.own_columns(**told)
-        return StructType([field for field in found.fields if field.name != _CORRUPT])
+            told = {**FIELDS, "lineSep": "\n"}  # or Spark reads no lines of such an encoding
+        return without_text(files.own_columns(**told))
 
-    def text_columns(self, left: StructType, declared: StructType) -> StructType:
-        from deltaworks.engines.spark.file_parts import merged_fields, retyped
+    def text_columns(
+        self, ctx: RunContext, kept: DataFrame, left: StructType, declared: StructType
+    ) -> StructType:
+        from deltaworks.engines.spark.json_fields import kept_columns
 
-        if self.unknown_columns != "keep":
-            return declared
-        return merged_fields(declared, retyped(left, declared)) or declared
+        texts = kept.select("raw")
+        return kept_columns(
+            texts, left, declared, self.unknown_columns, options=self.parse_options(), warn=ctx.warn
+        )
 
     def why(self, frame: DataFrame, columns: StructType) -> Column:
         from deltaworks.engines.spark.json_rows import misfit

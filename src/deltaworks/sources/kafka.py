@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -15,6 +16,7 @@ from deltaworks.contracts.moment import Moment
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.type_text import SchemaText
+from deltaworks.engines.files import MissingColumns, UnknownColumns
 from deltaworks.engines.kafka.ranges import (
     identity_of,
     offset_bounds,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from deltaworks.engines.spark.kafka_rows import MessageRows
 
 _UNTOLD = "UnknownReason"
+_DRIFTS = ("unknown_columns", "missing_columns")
 _PARTS = ("key", "headers", "timestamp", "topic", "partition", "offset")
 
 
@@ -53,6 +56,10 @@ class KafkaSource(KafkaTopic, Source):
     """What a value is: a record of JSON or Avro, or a text or bytes, which become `value`."""
     schema_: SchemaText | None = Field(default=None, alias="schema")
     """Columns and types of JSON values, such as `id bigint, amount double`; found when left out."""
+    unknown_columns: UnknownColumns = "refuse"
+    """Fields that JSON values have and `schema` lacks: stop, leave them out, or read them too."""
+    missing_columns: MissingColumns = "fill"
+    """Columns of `schema` that no value of the batch has: stop, or read NULL."""
     schema_of: str = ""
     """A table, by name or path, whose types the values' columns have; others are found."""
     avro_schema: str = ""
@@ -90,6 +97,9 @@ class KafkaSource(KafkaTopic, Source):
             found.append(f'"schema" and "schema_of" are for JSON, not for "{self.format}"')
         if self.schema_ is not None and self.schema_of:
             found.append('"schema" and "schema_of" exclude each other')
+        drifts = [name for name in _DRIFTS if name in self.model_fields_set]
+        if self.schema_ is None:
+            found.extend(f'"{name}" needs "schema", which names the columns' for name in drifts)
         return tuple(found)
 
     def _range_problems(self) -> list[str]:
@@ -109,7 +119,7 @@ class KafkaSource(KafkaTopic, Source):
         return self.incremental
 
     def finds_columns(self) -> bool:
-        return self.format == "json" and self.schema_ is None
+        return self.format == "json" and (self.schema_ is None or self.unknown_columns == "keep")
 
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
         reader = self.reader(site, self.isolation)
@@ -188,7 +198,7 @@ class KafkaSource(KafkaTopic, Source):
         return ""
 
     def why_not_streamed(self) -> str:
-        only_spark = ("format", "schema_", "message_columns", "on_error", "tombstones")
+        only_spark = ("format", "schema_", *_DRIFTS, "message_columns", "on_error", "tombstones")
         fields = type(self).model_fields
         odd = (name for name in only_spark if getattr(self, name) != fields[name].default)
         return next(odd, "").rstrip("_")
@@ -222,7 +232,7 @@ class KafkaSource(KafkaTopic, Source):
             "kafkaConsumer.pollTimeoutMs": str(self.wait_ms),
         }
         messages = rows.messages(bounds, options, tombstones=self.tombstones == "keep")
-        found = rows.rows(messages, self._columns(ctx.site, rows, messages))
+        found = rows.rows(messages, self._columns(ctx, rows, messages))
         return rows.strict(found) if self.on_error == "fail" else rows.marked(found)
 
     def explain_failure(
@@ -239,27 +249,47 @@ class KafkaSource(KafkaTopic, Source):
 
     def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
         from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.json_fields import kept_columns
 
         rows = self._rows(ctx)
         messages, own = rows.kept_messages(kept, columns)
-        named = own if self.schema_ is None else declared_columns(self.schema_)
-        return rows.marked(rows.rows(messages, named))
+        if self.schema_ is not None:
+            declared, unknown = declared_columns(self.schema_), self.unknown_columns
+            texts = kept.select("raw")
+            own = kept_columns(texts, own, declared, unknown, options={}, warn=ctx.warn)
+        return rows.marked(rows.rows(messages, own))
 
-    def _columns(self, site: Site, rows: MessageRows, messages: DataFrame) -> StructType | None:
-        from deltaworks.engines.spark.columns import declared_columns
-
+    def _columns(
+        self, ctx: RunContext, rows: MessageRows, messages: DataFrame
+    ) -> StructType | None:
         if self.format != "json":
             return None
         if self.schema_ is not None:
-            return declared_columns(self.schema_)
+            return self._compared(ctx, rows, messages)
         found = rows.found_columns(messages)
-        columns = self._as_table(site, found) if self.schema_of else found
+        columns = self._as_table(ctx.site, found) if self.schema_of else found
         if not columns.fields:
             raise InputError(
                 f'the messages of topic "{self.topic}" hold no record that would tell its columns',
                 hint="name them: schema: id bigint, amount double",
             )
         return columns
+
+    def _compared(self, ctx: RunContext, rows: MessageRows, messages: DataFrame) -> StructType:
+        """The columns of `schema`, and others if they are kept; all values are read for that."""
+        from deltaworks.engines.drift import Drift
+        from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.json_fields import judge_fields, with_others
+
+        declared = declared_columns(self.schema_ or "")
+        if self.unknown_columns == "ignore" and self.missing_columns == "fill":
+            return declared
+        found = rows.found_columns(messages)
+        drift = Drift(unknown=self.unknown_columns, missing=self.missing_columns)
+        if found.fields:
+            first = partial(rows.first_with, messages)
+            judge_fields(declared, found, drift, ctx.warn, first=first)
+        return with_others(declared, found) if self.unknown_columns == "keep" else declared
 
     def _as_table(self, site: Site, found: StructType) -> StructType:
         """The table's columns, then those that only the values have; all found ones without it."""

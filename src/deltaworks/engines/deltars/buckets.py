@@ -15,7 +15,7 @@ _QUICK = {"timeout": "20s", "connect_timeout": "10s", "max_retries": "0", "retry
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _CODE = re.compile(r"<Code>(\w+)</Code>|\"(?:code|error)\"\s*:\s*\"(\w+)\"")
 _STATUS = re.compile(r"\b(40[134])\b (?:Unauthorized|Forbidden|Not Found)")
-_METADATA = ("169.254.169.254", "metadata.google.internal")
+_METADATA = ("169.254.169.254", "metadata.google.internal", "IMDS")
 _BY_CODE: Mapping[str, Reason] = {
     **dict.fromkeys(("NoSuchBucket", "ContainerNotFound"), "missing_bucket"),
     **dict.fromkeys(

@@ -46,7 +46,7 @@ def strict_decimals(frame: DataFrame, columns: StructType) -> DataFrame:
     for field in decimals(columns):
         text, read, loses = _read(field)
         named = F.lit(field.dataType.simpleString())
-        said = F.when(read.isNull(), named).otherwise(unlike(_plain(text), *_kinds(field)))
+        said = F.when(read.isNull(), named).otherwise(unlike(without_commas(text), *_kinds(field)))
         message = F.concat(F.lit("the value "), text, F.lit(" is not "), said)
         halt = stop(kind="value", step="", message=message, hint=SET_ASIDE, about=(text, said))
         found[field.name] = F.when(loses, halt).otherwise(read)
@@ -78,8 +78,8 @@ def _read(field: StructField) -> tuple[Column, Column, Column]:
     from pyspark.sql import functions as F
 
     text = F.col(quoted(field.name))
-    read = _plain(text).try_cast(field.dataType)
-    loses = lossy(_plain(text), *_kinds(field))
+    read = without_commas(text).try_cast(field.dataType)
+    loses = lossy(without_commas(text), *_kinds(field))
     assert loses is not None
     none = text.isNotNull() & (read.isNull() | text.rlike(r"^\s|\s$"))
     return text, read, F.coalesce(none | loses, none)
@@ -91,7 +91,7 @@ def _kinds(field: StructField) -> tuple[DataType, DataType]:
     return StringType(), field.dataType
 
 
-def _plain(text: Column) -> Column:
+def without_commas(text: Column) -> Column:
     """A number without the commas between its thousands, which Spark's reader takes too."""
     from pyspark.sql import functions as F
 

@@ -15,6 +15,7 @@ from deltaworks.errors import ConstraintViolated, SchemaMismatch, UnsupportedOpe
 from deltaworks.model.schema import (
     ADDED,
     CHANGED,
+    WIDENED,
     Schema,
     SchemaChange,
     compare,
@@ -61,6 +62,11 @@ def with_folders(frame: DataFrame, table: TableInfo) -> DataFrame:
     lacking = [name for name in table.partition_columns if name.lower() not in have]
     nothing = {name: F.lit(None).cast(types[name].dataType) for name in lacking}
     return frame.withColumns(nothing) if nothing else frame
+
+
+def grows(changes: tuple[SchemaChange, ...]) -> bool:
+    """Whether the write would change the table's schema."""
+    return any(change.kind in (ADDED, WIDENED) for change in changes)
 
 
 def refuse(changes: tuple[SchemaChange, ...], location: str, *, merge_schema: bool) -> None:

@@ -16,7 +16,13 @@ from deltaworks.engines.spark.audit import written_too
 from deltaworks.engines.spark.constraints import filled, lacks, violations
 from deltaworks.engines.spark.diff import ACTION, INSERT, changed_rows, diffed
 from deltaworks.engines.spark.engine import table_sql
-from deltaworks.engines.spark.fit import fit, frame_schema, refuse_append_only, refuse_outside
+from deltaworks.engines.spark.fit import (
+    fit,
+    frame_schema,
+    grows,
+    refuse_append_only,
+    refuse_outside,
+)
 from deltaworks.engines.spark.hybrid import MERGES, Hybrid, is_sparks_to_try
 from deltaworks.engines.spark.keyed import Keyed, keyed
 from deltaworks.engines.spark.layout import (
@@ -35,7 +41,7 @@ from deltaworks.engines.spark.merge import (
 )
 from deltaworks.engines.spark.stored import as_stored, refuse_padded_keys, unpadded
 from deltaworks.engines.spark.strategy import Strategy, choose
-from deltaworks.engines.spark.write import grows, merged_ranges
+from deltaworks.engines.spark.write import merged_ranges
 from deltaworks.errors import ConstraintViolated, EngineError
 from deltaworks.model.merge_facts import DiffFacts, FilesUsed
 from deltaworks.model.results import CheckResult, OutputPlan
@@ -184,7 +190,7 @@ class Forecast:
             strategy = choose(write, facts, diff, table, grows=grows(changes))
         if diff.takes_away:
             refuse_append_only(table)
-        small = not grows(changes) and self._small(fitted, table, write, diff)
+        small = self._takes_shape(changes) and self._small(fitted, table, write, diff)
         shown = replace(write, merge_schema=write.merge_schema or grows(changes))
         statement = merge_sql(
             shown,
@@ -207,6 +213,10 @@ class Forecast:
             advice="" if small else strategy.advice,
             files=_files(strategy, diff),
         )
+
+    def _takes_shape(self, changes: tuple[SchemaChange, ...]) -> bool:
+        """Whether delta-rs would leave the table's columns as they are."""
+        return not grows(changes) or self._by_deltars(Hybrid.leave_growth)
 
     def _small(self, frame: DataFrame, table: TableInfo, write: Upsert, diff: DiffFacts) -> bool:
         """Whether delta-rs would make the commit."""
@@ -242,7 +252,7 @@ class Forecast:
             changes = replaced(table.schema, frame_schema(frame))
         else:
             fitted, changes = fit(frame, table, merge_schema=write.merge_schema)
-            if isinstance(write, Append) and not grows(changes):
+            if isinstance(write, Append) and self._takes_shape(changes):
                 self._by_deltars(lambda hybrid: hybrid.takes_more(fitted, table))
         if isinstance(write, Overwrite) and (rows or table.rows != 0):
             refuse_append_only(table)

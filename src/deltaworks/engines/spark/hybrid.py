@@ -128,6 +128,11 @@ class Hybrid:
         done = target.merge(rows, change, stamp)
         return replace(done, duplicates=came.num_rows - rows.num_rows)
 
+    def leave_growth(self) -> bool:
+        """Leave a batch that adds or widens columns to Spark."""
+        self._leave("the batch changes the table's columns")
+        return False
+
     def _may_rewrite(self, target: BatchTable, rows: pa.Table, change: KeyedChange) -> bool:
         touched = target.touched_bytes(rows, change.keys)
         return self._touches_little(touched) and self._has_room(rows.nbytes + touched)

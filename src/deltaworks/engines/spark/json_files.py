@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.drift import Drift, FileDrift
-from deltaworks.engines.spark.file_parts import Part, differences, without_folders
-from deltaworks.engines.spark.text_files import TextFiles, fault_at, fault_place
+from deltaworks.engines.drift import FileDrift
+from deltaworks.engines.spark.text_files import TextFiles, fault_at
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 
@@ -40,7 +40,7 @@ class JsonFiles(TextFiles):
 
     def fault(self, raw: str, parsed: Sequence[Row], columns: StructType) -> str:
         try:
-            document = json.loads(raw)
+            document = json.loads(raw, parse_float=Decimal)
         except json.JSONDecodeError as problem:
             place = f"character {problem.colno}"
             place = f"line {problem.lineno}, {place}" if problem.lineno > 1 else place
@@ -76,33 +76,13 @@ def first_fault(bounds: Bounds, files: JsonFiles) -> InputError | None:
     return None
 
 
-def judge_fields(
-    part: Part,
-    declared: StructType,
-    drift: Drift,
-    files: JsonFiles,
-    warn: Callable[[str], None],
-) -> None:
-    """Refuse or tell fields outside the declared columns, with the first record that has one.
-
-    Spark finds fields by their exact spelling, so that one in another case would be lost.
-    """
-    asked = without_folders(declared, part.files)
-    unknown, missing = differences(asked, part.columns, exact_case=True)
-    path, line = _first_with(part.files.bounds, files, unknown[0] if unknown else "")
-    misspelled = set(unknown) - set(differences(asked, part.columns)[0])
-    if misspelled:
-        raise InputError(
-            f'{fault_place(path, line)}: the record has "{unknown[0]}", which `schema` spells in '
-            "upper and lower case otherwise",
-            hint="spell it in `schema` as the records do",
-        )
-    found = FileDrift(path=path, line=line, unknown=unknown, missing=missing)
-    drift.judge([found], warn)
-
-
-def _first_with(bounds: Bounds, files: JsonFiles, field: str) -> tuple[str, int]:
+def first_with(bounds: Bounds, files: JsonFiles, field: str) -> FileDrift:
     """The file and line of the first record that has a field; the first file when none shows."""
+    path, line = _place_of(bounds, files, field)
+    return FileDrift(path=path, line=line)
+
+
+def _place_of(bounds: Bounds, files: JsonFiles, field: str) -> tuple[str, int]:
     names = field.split(".")
     for stamp in bounds.files:
         for number, line in files.lines(stamp.path):
@@ -165,4 +145,6 @@ def _loaded(text: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str | Decimal):
+        return str(value)
+    return json.dumps(value, default=float)

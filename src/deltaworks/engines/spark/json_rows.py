@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.columns import quoted
+from deltaworks.engines.spark.json_decimals import digits_of, only_exact
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -44,7 +45,8 @@ def parsed(frame: DataFrame, columns: StructType, options: Mapping[str, str]) ->
     read = F.from_json(whole, shape, told)
     some = frame.filter(text != "")
     # generated rather than selected, so that no filter of a later step parses the text once more
-    return some.select("*", F.explode_outer(F.array(read)).alias(PARSED))
+    found = some.select("*", F.explode_outer(F.array(read)).alias(PARSED))
+    return only_exact(found, columns, options, parsed=PARSED, text=text)
 
 
 def fits() -> Column:
@@ -90,12 +92,14 @@ def _misfits(
 ) -> Iterator[Column]:
     """For every field, NULL or that its value in the text was not taken."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DecimalType, StructType
 
     for field in columns.fields:
         name, place = f"{above}{field.name}", f"{path}['{field.name}']"
         value = F.col(quoted(field.name)) if inside is None else inside.getField(field.name)
         text, kind = F.get_json_object(raw, place), field.dataType.simpleString()
+        if isinstance(field.dataType, DecimalType):
+            text = digits_of(raw, place)
         is_lost = value.isNull() & text.isNotNull()
         told = F.concat(F.lit(f'column "{name}": "'), text, F.lit(f'" is not {kind}'))
         yield F.when(is_lost if inside is None else inside.isNotNull() & is_lost, told)

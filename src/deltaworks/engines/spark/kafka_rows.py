@@ -10,8 +10,10 @@ from operator import or_
 from typing import TYPE_CHECKING, Literal
 
 from deltaworks.contracts.plugin import REJECTED
+from deltaworks.engines.drift import FileDrift
 from deltaworks.engines.spark import json_rows
 from deltaworks.engines.spark.columns import EXACT_TIMES, quoted
+from deltaworks.engines.spark.json_fields import fields_of
 from deltaworks.engines.spark.notes import stop
 from deltaworks.engines.spark.rejects import rejection
 from deltaworks.errors import InputError
@@ -30,6 +32,7 @@ _REST = "__deltaworks_rest"
 _APART = "deltaworks.apart"
 _BYTES = "base64:"
 SET_ASIDE = "correct it, or set such messages aside with `on_error: quarantine`"
+_NOT = {"avro": "not a record of `avro_schema`", "string": "not UTF-8 text", "raw": ""}
 PARTS = ("key", "headers", "timestamp", "topic", "partition", "offset")
 """What is known of a message besides its value; the column of each has an underscore in front."""
 
@@ -85,12 +88,18 @@ class MessageRows:
     def found_columns(self, messages: DataFrame) -> StructType:
         """The columns that the values themselves tell of."""
         from pyspark.sql import functions as F
-        from pyspark.sql.types import StructType
 
-        texts = messages.filter(F.col(VALUE).isNotNull()).select(as_text(F.col(VALUE)))
-        told = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-        found = self.spark.read.options(**told).json(texts).schema
-        return StructType([field for field in found.fields if field.name != CORRUPT])
+        some = messages.filter(F.col(VALUE).isNotNull())
+        return fields_of(some.select(as_text(F.col(VALUE))), {})
+
+    def first_with(self, messages: DataFrame, field: str) -> FileDrift:
+        """The place of a message that has a field; the topic when none is asked for."""
+        from pyspark.sql import functions as F
+
+        named = F.contains(as_text(F.col(VALUE)), F.lit(f'"{field.rsplit(".", maxsplit=1)[-1]}"'))
+        rows = messages.filter(named).select(PLACE).head(1) if field else []
+        place = "".join(f", {row[PLACE]}" for row in rows)
+        return FileDrift(path=f'topic "{self.topic}"{place}', what="messages")
 
     def rows(self, messages: DataFrame, columns: StructType | None) -> DataFrame:
         """The values as columns, then the parts; `CORRUPT` is the text of one that does not fit."""
@@ -152,7 +161,8 @@ class MessageRows:
         """The rows; a message that does not fit stops the run."""
         from pyspark.sql import functions as F
 
-        message = F.concat(self._place(), F.lit(" cannot be read: "), F.col(CORRUPT))
+        why, said = self._why(rows), F.lit(" cannot be read: ")
+        message = F.concat(self._place(), said, why, F.lit(": "), F.col(CORRUPT))
         halt = stop(kind="record", step="", message=message, hint=SET_ASIDE)
         fits = F.when(F.col(CORRUPT).isNull(), F.lit(1) == 1).otherwise(halt)
         return rows.filter(fits).drop(CORRUPT, PLACE)
@@ -165,7 +175,8 @@ class MessageRows:
         for name in self.parts:
             kept = kept.withMetadata(part_column(name), {_APART: True})
         rule = f"kafka: the value is {self.value_format} of the columns"
-        mark = rejection(raw.isNotNull(), kept, rule=rule, reason=self._place(), raw=raw)
+        reason = F.concat(self._place(), F.lit(": "), self._why(rows))
+        mark = rejection(raw.isNotNull(), kept, rule=rule, reason=reason, raw=raw)
         return rows.select("*", mark.alias(REJECTED)).drop(CORRUPT, PLACE)
 
     def kept_messages(self, kept: DataFrame, columns: StructType) -> tuple[DataFrame, StructType]:
@@ -184,6 +195,17 @@ class MessageRows:
             F.from_json("row", apart, EXACT_TIMES).alias(_REST),
         )
         return rows.select(VALUE, PLACE, f"{_REST}.*"), own
+
+    def _why(self, rows: DataFrame) -> Column:
+        """Why the value of a message does not fit."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
+
+        if self.value_format != "json":
+            return F.lit(_NOT[self.value_format])
+        apart = {PLACE, CORRUPT, *(part_column(name) for name in self.parts)}
+        own = StructType([field for field in rows.schema.fields if field.name not in apart])
+        return json_rows.misfit(CORRUPT, own)
 
     def _place(self) -> Column:
         from pyspark.sql import functions as F

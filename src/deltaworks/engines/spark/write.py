@@ -23,6 +23,7 @@ from deltaworks.engines.spark.engine import SparkEngine, table_sql
 from deltaworks.engines.spark.fit import (
     fit,
     frame_schema,
+    grows,
     refuse_append_only,
     refuse_outside,
     with_folders,
@@ -64,7 +65,7 @@ from deltaworks.model.merge_facts import (
     FilesUsed,
     KeyRange,
 )
-from deltaworks.model.schema import ADDED, WIDENED, SchemaChange
+from deltaworks.model.schema import SchemaChange
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.write import Append, Layout, Overwrite, Stamp, Upsert, Writer
 
@@ -121,6 +122,8 @@ class TableWriter:
         if table is None:
             return self._create(frame, holds_rows=write.holds_rows)
         fitted, changes = fit(frame, as_asked(table, self.layout), merge_schema=write.merge_schema)
+        if grows(changes):
+            self.hybrid.leave_growth()
         table = self._set_up(table)
         if not grows(changes):
             small = self._by_deltars(lambda: self.hybrid.append(fitted, table, self.stamp), table)
@@ -202,6 +205,7 @@ class TableWriter:
         write = written_too(frame, write)
         fitted, changes = self._fitted(frame, write, table)
         if grows(changes):
+            self.hybrid.leave_growth()
             return None
         land = partial(self.hybrid.upsert, fitted, table, write, self.stamp)
         small = self._by_deltars(land, table)
@@ -449,11 +453,6 @@ class TableWriter:
         table = self.log.info(self.location)
         assert table is not None
         return table
-
-
-def grows(changes: tuple[SchemaChange, ...]) -> bool:
-    """Whether the write would change the table's schema."""
-    return any(change.kind in (ADDED, WIDENED) for change in changes)
 
 
 def merged_ranges(
