@@ -8,11 +8,20 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-s
 
 TODAY = $(shell date +%F)
 CODE := $(wildcard src tests tools bench examples)
-FAST_TESTS := $(wildcard tests/architecture tests/unit)
-SPARK_TESTS := $(filter-out tests/architecture/ tests/unit/ tests/prove/ tests/__pycache__/,$(wildcard tests/*/))
+# Files are handed to the workers in this order. The longest come first and the shortest last, so
+# that both workers end together.
+LONG_TESTS := $(wildcard tests/services tests/faults tests/e2e tests/spark)
+FAST_TESTS := $(wildcard tests/protocol tests/unit tests/architecture)
+NAMED_TESTS := $(addsuffix /,$(LONG_TESTS) $(FAST_TESTS)) tests/prove/ tests/__pycache__/
+OTHER_TESTS := $(filter-out $(NAMED_TESTS),$(wildcard tests/*/))
+PYTEST := $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+# One make that runs its targets side by side; it fails when one of them fails, after all ended.
+TOGETHER := $(MAKE) --no-print-directory --keep-going --jobs=4
+LINTERS := lint-style lint-types lint-imports
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint format bench docs lock clean
+.PHONY: help setup demo check test prove lint format bench docs lock clean
+.PHONY: $(LINTERS) tests-without-jvm tests-with-coverage
 
 help:  ## Show this list
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -27,19 +36,34 @@ demo: setup  ## Run two days of orders through Spark into Delta tables under dem
 	@$(BIN)/python tools/demo.py
 
 lint: setup  ## Check style, formatting, types and the direction of imports
+	+@$(TOGETHER) $(LINTERS)
+
+lint-style:
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+
+lint-types:
 	$(BIN)/python -m mypy $(CODE)
+
+lint-imports:
 	$(BIN)/lint-imports
 
 format: setup  ## Let ruff fix and format the code
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-test: lint  ## Lint, then all tests but the long proofs, then the coverage gate
+check: setup  ## Lint and the tests that start no JVM, side by side: for the time between edits
+	+@$(TOGETHER) $(LINTERS) tests-without-jvm
+
+tests-without-jvm:
+	$(PYTEST) -m "not spark and not prove" $(FAST_TESTS)
+
+test: setup  ## Lint and all tests but the long proofs, side by side, then the coverage gate
 	-@$(BIN)/python -m tools.service_jars
-	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile \
-		--cov --cov-report=json --cov-report= $(FAST_TESTS) $(SPARK_TESTS)
+	+@$(TOGETHER) $(LINTERS) tests-with-coverage
+
+tests-with-coverage:
+	$(PYTEST) --cov --cov-report=json --cov-report= $(LONG_TESTS) $(OTHER_TESTS) $(FAST_TESTS)
 	$(BIN)/python tools/coverage_gate.py
 
 prove: setup  ## The long proofs (hours), then all benchmarks; results go to docs/proofs

@@ -65,6 +65,12 @@ def test_the_users_settings_win() -> None:
     assert (conf["spark.sql.shuffle.partitions"], conf["spark.ui.enabled"]) == ("64", "true")
 
 
+def test_expressions_are_sent_without_the_line_of_code_behind_them() -> None:
+    key = "spark.python.sql.dataFrameDebugging.enabled"
+    assert conf_of()[key] == "false"
+    assert conf_of(spark__python__sql__dataFrameDebugging__enabled="true")[key] == "true"
+
+
 def test_lists_of_the_user_are_extended() -> None:
     conf = conf_of(
         spark__sql__extensions="org.example.Mine",

@@ -145,6 +145,8 @@ def _defaults(settings: SessionSettings, scratch: Path) -> dict[str, str]:
         "spark.app.name": settings.app_name,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # PySpark would send Java the line of our code behind each expression: ten calls for one.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         **redaction_settings(),
         "spark.sql.catalogImplementation": "in-memory",
         **UNLESS_TOLD,
