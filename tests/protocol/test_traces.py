@@ -174,7 +174,6 @@ def test_a_version_is_of_the_generation_that_landed_in_it_last() -> None:
     assert not wrong(process)
 
 
-@pytest.mark.xfail(strict=True, reason="a replay of an older generation returns its rows as well")
 def test_a_restore_over_three_generations_returns_rows_once() -> None:
     trace = "deliver, run, refresh, restore a 0, replay, refresh, restore a 1, restore a 2, run"
     process, _ = told(ONE, *trace.split(", "))
