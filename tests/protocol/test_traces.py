@@ -174,6 +174,12 @@ def test_a_version_is_of_the_generation_that_landed_in_it_last() -> None:
     assert not wrong(process)
 
 
+def test_a_restore_over_three_generations_returns_rows_once() -> None:
+    trace = "deliver, run, refresh, restore a 0, replay, refresh, restore a 1, restore a 2, run"
+    process, _ = told(ONE, *trace.split(", "))
+    assert process.world.quarantined() == ("f2",)
+
+
 def test_tables_of_two_generations_stop_a_run() -> None:
     trace = "run, deliver, refresh, refresh, restore a 0, restore b 1, run"
     _, refused = told(TWO, *trace.split(", "))

@@ -385,6 +385,10 @@ class _Quarantine(Quarantine):
             text = json.dumps(note, sort_keys=True)
             self.become((*self.held(), *found), text, returned=returned)
 
+    def _here(self, rows: Any) -> list[dict[str, Any]]:
+        found = {row[:2] for row in self.selected(rows.where(_text))}
+        return [{"generation": generation, "batch": batch} for generation, batch in sorted(found)]
+
     def _all_notes(self, after: int) -> list[Mapping[str, Any]]:
         return [json.loads(note) for _, note in reversed(self.books.quarantine[after + 1 :])]
 

@@ -90,3 +90,12 @@ def test_what_nobody_changed_is_left_alone(tmp_path: Path) -> None:
     found.give_up(entry(2))
     found.set_back(None, by="undo-5")
     assert (batches(found), found.version()) == ([1], 0)
+
+
+def test_rows_that_are_there_do_not_return_twice(tmp_path: Path) -> None:
+    found, replay = quarantine(tmp_path), entry(2, replay=Replay(version=0, batches=(1,)))
+    found.take_back(replay, gone=(), key="r1")
+    assert [group["rows"] for group in found.groups()] == [1]
+    found.leave(replay)
+    found.take_back(replay, gone=(), key="r2")
+    assert [group["rows"] for group in found.groups()] == [1]

@@ -227,7 +227,8 @@ class Quarantine:
         """
         self.clear(entry, by=key)
         for number, rows in enumerate(self._returning(entry, gone)):
-            self._return(rows, key=f"{key}:{entry.n}:{number}", note={"by": key})
+            whole = f"{key}:{entry.n}:{number}"
+            self._return(self._missing(rows), key=whole, note={"by": key})
 
     def bring_back(
         self, entry: BatchEntry, *, key: str, without: Sequence[BatchEntry] = ()
@@ -250,6 +251,21 @@ class Quarantine:
     def _only(self, entry: BatchEntry, where: Callable[[Quote], str]) -> Callable[[Quote], str]:
         mine = f"generation = {entry.generation} AND batch = {entry.n}"
         return lambda quote: f"{where(quote)} AND {mine}"
+
+    def _missing(self, rows: Returning) -> Returning:
+        """The same without rows that are there; those of a batch, step and rule move together."""
+        groups = self._here(rows)
+
+        def where(quote: Quote) -> str:
+            there = " OR ".join(_group(group, quote) for group in groups)
+            return f"{rows.where(quote)} AND NOT ({there})"
+
+        return Returning(rows.version, where) if groups else rows
+
+    def _here(self, rows: Returning) -> list[dict[str, Any]]:
+        """The groups of such rows that are in the table now."""
+        names = "DISTINCT generation, batch, stage, kind, rule"
+        return query_rows(self.location, names, where=rows.where(text), stores=self.stores)
 
     def require_returns(self, entries: Sequence[BatchEntry], gone: Collection[int]) -> None:
         """Raise unless everything that must return can still be read."""
@@ -360,6 +376,12 @@ class Quarantine:
         if rule:
             parts.append(f"rule = {quote(rule)}")
         return " AND ".join(parts)
+
+
+def _group(group: Mapping[str, Any], quote: Quote) -> str:
+    values = {n: quote(v) if isinstance(v, str) else v for n, v in group.items()}
+    parts = (f"{n} IS NULL" if v is None else f"{n} = {v}" for n, v in values.items())
+    return f"({' AND '.join(parts)})"
 
 
 def _reason(entry: BatchEntry) -> str:
