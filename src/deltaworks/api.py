@@ -41,10 +41,8 @@ from deltaworks.pipeline.catalog import (
     plans_of,
     required_files,
 )
-from deltaworks.pipeline.notes import catalog_notes
 from deltaworks.pipeline.parse import native_form
 from deltaworks.pipeline.places import places_of, with_credentials
-from deltaworks.pipeline.project_graph import ProjectGraph, project_graph
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.project_tables import ProjectTables
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
 
     from deltaworks.model.epochs import EpochRecord
     from deltaworks.model.probe import ProbeResult
+    from deltaworks.pipeline.project_graph import ProjectGraph
     from deltaworks.runtime.accept_result import AcceptResult
     from deltaworks.runtime.quarantine import Choice, Quarantine, ReplayWords
     from deltaworks.runtime.records import CheckRecord, RunRecord
@@ -164,10 +163,14 @@ class Project(ProjectTables):
 
     def notes(self, catalog: Catalog) -> tuple[Problem, ...]:
         """What may be a mistake: tables that are missing, pipelines that read each other."""
+        from deltaworks.pipeline.notes import catalog_notes
+
         return catalog_notes(self.config, catalog)
 
     def graph(self, *targets: str) -> ProjectGraph:
         """Which pipeline reads and writes which data; every file must be right."""
+        from deltaworks.pipeline.project_graph import project_graph
+
         paths = [self.file(target) for target in targets] or required_files(self.config)
         return project_graph(plans_of(self.config, paths, ()), self.site)
 

@@ -90,7 +90,7 @@ def test_an_undo_takes_a_batch_out_until_the_table_goes_back() -> None:
     known = after_undo(state(batch(1, 0), batch(2, 1)), "undone", 2, {"versions": {"a": 2}}, 9)
     assert known.batch(2).state == UNDONE
     now = standing(known, A, 2)
-    assert now == Standing(frozenset({1}), frozenset({2}))
+    assert now == Standing(frozenset({1}), frozenset({2}), generation=0)
     known = restored(known, 3, 1, revived=(2,))
     assert (known.batch(2).state, known.batch(2).undone) == (DONE, {})
     assert standing(known, A, 3).present == {1, 2}

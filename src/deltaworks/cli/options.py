@@ -15,7 +15,6 @@ from deltaworks.config.project import load_project
 from deltaworks.errors import ConfigError, DeltaworksError
 from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.catalog import is_pipeline_file, pipeline_names
-from deltaworks.tables.listing import table_names
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show tracebacks and our own log.")]
@@ -48,6 +47,8 @@ PipelineArgument = Annotated[
 
 def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of tables that begin so, for the shell; silent when there is no local warehouse."""
+    from deltaworks.tables.listing import table_names
+
     try:
         folder = Path(str(ctx.params.get("project") or ".")).expanduser()
         config = load_project(folder.absolute(), environ=os.environ)

@@ -33,7 +33,6 @@ from deltaworks.errors import (
     SpecError,
 )
 from deltaworks.model.results import RunResult, error_document
-from deltaworks.pipeline.selection import selected
 
 
 def run(
@@ -175,6 +174,8 @@ def _run_many(
 
 def _selected(project: Project, pattern: str) -> tuple[str, ...]:
     """Every pipeline that a pattern covers; every file must be right."""
+    from deltaworks.pipeline.selection import selected
+
     catalog = project.catalog()
     if catalog.problems:
         raise SpecError("the project has problems", problems=catalog.problems)

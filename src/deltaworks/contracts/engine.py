@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from deltaworks.model.selection import Selection
 from deltaworks.model.table_info import CommitRecord, TableInfo
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from deltaworks.model.selection import Selection
 
 
 @runtime_checkable

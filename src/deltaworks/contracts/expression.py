@@ -198,20 +198,6 @@ def _fault(error: ParseError, tokens: Sequence[Token]) -> TextFault:
     return TextFault(f'cannot be parsed at "{token.text}"', hint=_HINT, at=token.start)
 
 
-def condition_problem(text: str) -> str:
-    """Why a text is not one condition, with the place of the mistake; empty when it is."""
-    from sqlglot import parse
-    from sqlglot.errors import ParseError
-
-    if problem := expression_problem(text):
-        return problem
-    try:
-        parse(text, dialect="spark")
-    except ParseError as error:
-        return f'"{text}" cannot be parsed {parse_place(error)}'
-    return ""
-
-
 def parse_place(error: ParseError) -> str:
     """Where a parser stopped, for people: the word and its place."""
     first = error.errors[0] if error.errors else {}

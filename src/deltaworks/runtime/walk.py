@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from deltaworks.clock import Clock
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.connection import resolved
-from deltaworks.engines.spark.line_numbers import MAX_ROWS
 from deltaworks.engines.spark.measure import RowCounter, may_stop_early, settle
 from deltaworks.engines.spark.rejects import is_marked, unmarked
 from deltaworks.errors import DeltaworksError
@@ -123,7 +122,9 @@ class Walker:
         return self.found
 
     def _locate(self, stage: Extract, bounds: Bounds) -> None:
-        """Rows that a source refused tell their place, where they are few."""
+        """Add the line to rows that a source refused, where they are few."""
+        from deltaworks.engines.spark.line_numbers import MAX_ROWS
+
         for i, part in enumerate(self.found.rejects):
             if (part.stage, part.kind) == (stage.name, stage.kind) and 0 < part.rows <= MAX_ROWS:
                 with step_boundary(stage, self.file):

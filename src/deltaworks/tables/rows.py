@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.config.storage import Stores
 from deltaworks.contracts.engine import CanRead
-from deltaworks.contracts.expression import columns_of, condition_problem
+from deltaworks.contracts.expression import columns_of, expression_problem
 from deltaworks.engines.deltars.engine import DeltaRsEngine
 from deltaworks.engines.deltars.scan import scan_rows
 from deltaworks.errors import (
@@ -48,7 +48,7 @@ def read_rows(
     ref: TableRef, selection: Selection, *, stores: Stores, spark: Callable[[], CanRead]
 ) -> RowsRead:
     """The chosen rows of a table; one more than the limit is read to know whether there are."""
-    if selection.where and (problem := condition_problem(selection.where)):
+    if selection.where and (problem := expression_problem(selection.where)):
         raise ConfigError(f"condition {problem}")
     try:
         info = DeltaRsEngine(stores).info(ref.location, version=selection.version)

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.deltars.log import check_log
 from deltaworks.engines.deltars.look import parse_user_metadata
-from deltaworks.engines.plain_arrow import plain_table
 from deltaworks.engines.spark.columns import quoted
 from deltaworks.engines.spark.errors import told
 from deltaworks.errors import TableNotFound
 from deltaworks.model.schema import Schema
-from deltaworks.model.selection import Selection
 from deltaworks.model.table_info import CommitRecord, TableInfo
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
+
+    from deltaworks.model.selection import Selection
 
 
 def table_sql(location: str) -> str:
@@ -97,6 +97,8 @@ class SparkEngine:
 
 
 def _arrow(frame: DataFrame) -> pa.Table:
+    from deltaworks.engines.plain_arrow import plain_table
+
     return plain_table(frame.toArrow())
 
 
