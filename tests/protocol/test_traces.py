@@ -180,6 +180,13 @@ def test_a_restore_over_three_generations_returns_rows_once() -> None:
     assert process.world.quarantined() == ("f2",)
 
 
+@pytest.mark.xfail(strict=True, reason="a batch of an older generation counts as in the table")
+def test_a_replay_before_two_refreshes_returns_its_rows() -> None:
+    trace = "deliver, run, replay, refresh, restore a 0, refresh, restore a 2, restore a 3, run"
+    process, _ = told(ONE, *trace.split(", "))
+    assert process.world.quarantined() == ("f2",)
+
+
 def test_tables_of_two_generations_stop_a_run() -> None:
     trace = "run, deliver, refresh, refresh, restore a 0, restore b 1, run"
     _, refused = told(TWO, *trace.split(", "))
