@@ -37,9 +37,9 @@ def plain_session(connectors: Collection[str]) -> SparkSession:
 
     from deltaworks.config.cache import cache_dir
     from deltaworks.doctor import fetch_jars
-    from deltaworks.engines.spark.connector_jars import connector_jars
-    from deltaworks.engines.spark.jars import jar_files
-    from deltaworks.engines.spark.s3_jars import S3_JARS
+    from deltaworks.engines.spark.jars.connectors import connector_jars
+    from deltaworks.engines.spark.jars.resolve import jar_files
+    from deltaworks.engines.spark.jars.s3 import S3_JARS
     from deltaworks.engines.spark.versions import CORE_JARS
 
     fetched = fetch_jars(os.environ, notify=lambda _: None, everything=bool(connectors))

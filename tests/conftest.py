@@ -54,8 +54,8 @@ def _quick_settings() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The JVM that all Spark tests of a worker share."""
-    from deltaworks.engines.spark.s3_jars import S3_JARS
-    from deltaworks.engines.spark.session import SessionSettings, start_session, stop_session
+    from deltaworks.engines.spark.jars.s3 import S3_JARS
+    from deltaworks.engines.spark.session.start import SessionSettings, start_session, stop_session
     from deltaworks.engines.spark.versions import CORE_JARS
 
     log_file = tmp_path_factory.mktemp("spark") / "spark.log"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deltaworks.config.cache import cache_dir
-from deltaworks.engines.spark.jars import ensure_jars
-from deltaworks.engines.spark.java import find_java
+from deltaworks.engines.spark.jars.resolve import ensure_jars
+from deltaworks.engines.spark.java.find import find_java
 from deltaworks.engines.spark.versions import Jar
 from deltaworks.errors import DeltaworksError
 

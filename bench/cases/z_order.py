@@ -33,7 +33,7 @@ class ZOrder(Case):
         copy_table(folder / "base", folder / f"{side}_{round_}")
 
     def ours(self, project: Project, folder: Path, round_: int) -> Parts:
-        from deltaworks.engines.spark.maintenance import optimize
+        from deltaworks.engines.spark.delta.maintenance import optimize
 
         spark, place = project.spark, folder / f"ours_{round_}"
         before = _look(spark, place)

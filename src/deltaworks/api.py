@@ -22,8 +22,6 @@ from deltaworks.clock import Clock, SystemClock
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
 from deltaworks.contracts.context import Site
-from deltaworks.engines.locations import folders_in
-from deltaworks.engines.object_stores import table_options
 from deltaworks.errors import ConfigError, Problem
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import quarantined_pipelines
@@ -41,12 +39,14 @@ from deltaworks.pipeline.catalog import (
     plans_of,
     required_files,
 )
+from deltaworks.pipeline.locations import places_of, with_credentials
 from deltaworks.pipeline.parse import native_form
-from deltaworks.pipeline.places import places_of, with_credentials
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.project_tables import ProjectTables
-from deltaworks.runtime.session import SparkStarter
+from deltaworks.runtime.spark import SparkStarter
+from deltaworks.storage.engine_options import table_options
+from deltaworks.storage.paths import folders_in
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from deltaworks.model.epochs import EpochRecord
     from deltaworks.model.probe import ProbeResult
     from deltaworks.pipeline.project_graph import ProjectGraph
-    from deltaworks.runtime.accept_result import AcceptResult
-    from deltaworks.runtime.quarantine import Choice, Quarantine, ReplayWords
-    from deltaworks.runtime.records import CheckRecord, RunRecord
-    from deltaworks.runtime.restore import RestoreResult
-    from deltaworks.runtime.runner import RunWords
-    from deltaworks.runtime.streaming import StreamResult, StreamRunWords
-    from deltaworks.runtime.undo import UndoResult
-    from deltaworks.runtime.workplace import Workplace
+    from deltaworks.runtime.environment import Workplace
+    from deltaworks.runtime.quarantine.table import Choice, Quarantine, ReplayWords
+    from deltaworks.runtime.recovery.accept_result import AcceptResult
+    from deltaworks.runtime.recovery.restore import RestoreResult
+    from deltaworks.runtime.recovery.undo import UndoResult
+    from deltaworks.runtime.run_records import CheckRecord, RunRecord
+    from deltaworks.runtime.runs.runner import RunWords
+    from deltaworks.runtime.streams.files import StreamResult, StreamRunWords
     from deltaworks.streams.opening import StreamWords
     from deltaworks.streams.sink import EpochSink
 
@@ -141,7 +141,7 @@ class Project(ProjectTables):
     @contextmanager
     def locked(self, *tables: str) -> Iterator[None]:
         """Keep tables to yourself while you write them with a tool of your own."""
-        from deltaworks.engines.lock import lock_of, locked
+        from deltaworks.storage.locks.file_lock import lock_of, locked
 
         paths = [lock_of(self.site.table(table=name, path="").location) for name in tables]
         wait, stores = self.config.locks.wait_seconds, self.config.stores
@@ -190,7 +190,7 @@ class Project(ProjectTables):
         offline: bool = False,
     ) -> PlanResult:
         """What a run would do. Nothing is written."""
-        from deltaworks.runtime.explain import explain_offline, explain_plan
+        from deltaworks.runtime.runs.plan import explain_offline, explain_plan
 
         plan = self._plan(target, variables)
         explain = explain_offline if offline else explain_plan
@@ -207,7 +207,7 @@ class Project(ProjectTables):
         variables: Variables | None = None,
     ) -> PreviewResult:
         """The first rows of a source, a transform, or what a check or sink gets; no writing."""
-        from deltaworks.runtime.preview import preview_plan
+        from deltaworks.runtime.runs.preview import preview_plan
 
         plan = self._plan(target, variables)
         with plan.pipeline.origin.wording():
@@ -221,7 +221,7 @@ class Project(ProjectTables):
         **options: Unpack[RunWords],
     ) -> RunResult:
         """Run a pipeline once; a run that fails is a result with an error."""
-        from deltaworks.runtime.runner import RunOptions, run_plan
+        from deltaworks.runtime.runs.runner import RunOptions, run_plan
 
         plan = self._plan(target, variables)
         return run_plan(plan, self._workplace(plan), RunOptions(**options))
@@ -238,8 +238,8 @@ class Project(ProjectTables):
         With `parallel` so many run side by side, and listeners are called from several threads.
         What reads the tables of a pipeline that failed is not run. A timeout is for each run.
         """
-        from deltaworks.runtime.runner import RunOptions, run_plan
-        from deltaworks.runtime.schedule import Job, run_jobs
+        from deltaworks.runtime.runs.runner import RunOptions, run_plan
+        from deltaworks.runtime.runs.schedule import Job, run_jobs
 
         if parallel < 1:
             raise ConfigError("at least one pipeline must run at a time")
@@ -264,8 +264,8 @@ class Project(ProjectTables):
 
         A test never touches the project's tables; each has a warehouse that is thrown away.
         """
-        from deltaworks.pipeline.cases import chosen_cases, planned_cases
-        from deltaworks.runtime.testing import run_case
+        from deltaworks.pipeline.test_cases import chosen_cases, planned_cases
+        from deltaworks.runtime.testing.run_case import run_case
 
         results = []
         cases = chosen_cases(self.config.root, targets)
@@ -276,14 +276,14 @@ class Project(ProjectTables):
 
     def resume(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
         """Finish the batch that a run left unfinished, and do nothing else."""
-        from deltaworks.runtime.runner import RunOptions, run_plan
+        from deltaworks.runtime.runs.runner import RunOptions, run_plan
 
         plan = self._plan(self.find_run(run_id).pipeline, variables)
         return run_plan(plan, self._workplace(plan), RunOptions(finish_only=True))
 
     def load_parked(self, run_id: str, *, variables: Variables | None = None) -> RunResult:
         """Commit the batch that a run had to park, and do nothing else."""
-        from deltaworks.runtime.runner import RunOptions, run_plan
+        from deltaworks.runtime.runs.runner import RunOptions, run_plan
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
@@ -291,7 +291,7 @@ class Project(ProjectTables):
 
     def abandon(self, run_id: str, *, variables: Variables | None = None) -> int:
         """Give up the batch that a run left unfinished, if it landed nowhere; its number."""
-        from deltaworks.runtime.runner import abandon_batch
+        from deltaworks.runtime.runs.runner import abandon_batch
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
@@ -309,21 +309,21 @@ class Project(ProjectTables):
         self, pipeline: str, *, variables: Variables | None = None, **words: Unpack[ReplayWords]
     ) -> RunResult:
         """Bring rows back from quarantine, each at the step it left, as one batch."""
-        from deltaworks.runtime.runner import replay_options, run_plan
+        from deltaworks.runtime.runs.runner import replay_options, run_plan
 
         plan = self._plan(pipeline, variables)
         return run_plan(plan, self._workplace(plan), replay_options(**words))
 
     def plan_replay(self, pipeline: str, **words: Unpack[ReplayWords]) -> PlanResult:
         """What a replay would do. Nothing is written."""
-        from deltaworks.runtime.replay_plan import explain_replay
+        from deltaworks.runtime.runs.replay_plan import explain_replay
 
         plan = self._plan(pipeline, None)
         return explain_replay(plan, self._workplace(plan), **words)
 
     def discard(self, pipeline: str, *, choice: Choice, note: Mapping[str, str]) -> int:
         """Remove rows from quarantine for good; waits for a run of the pipeline to end."""
-        from deltaworks.engines.lock import locked, pipeline_lock
+        from deltaworks.storage.locks.file_lock import locked, pipeline_lock
 
         path = pipeline_lock(self.config.warehouse, pipeline)
         wait = self.config.locks.wait_seconds
@@ -334,7 +334,7 @@ class Project(ProjectTables):
 
     def find_run(self, run_id: str) -> RunRecord:
         """The run whose id begins so."""
-        from deltaworks.runtime.records import run_named
+        from deltaworks.runtime.run_records import run_named
 
         return run_named(run_id, self.runs())
 
@@ -344,7 +344,7 @@ class Project(ProjectTables):
 
     def checks(self, pipeline: str, *, check: str = "", last: int = 10) -> tuple[CheckRecord, ...]:
         """What checks found in the last runs that had any, newest last; no JVM is needed."""
-        from deltaworks.runtime.records import last_checks
+        from deltaworks.runtime.run_records import last_checks
 
         name = self.pipeline_name(pipeline)
         return last_checks(name, self.runs(name), check=check, last=last)
@@ -390,14 +390,14 @@ class Project(ProjectTables):
         self, target: str | Pipeline, *, writer_id: str, **words: Unpack[StreamRunWords]
     ) -> StreamResult:
         """Stream a pipeline's new files into its table, in order, each once."""
-        from deltaworks.runtime.streaming import stream_plan
+        from deltaworks.runtime.streams.files import stream_plan
 
         plan = self._plan(target, None)
         return stream_plan(plan, self._workplace(plan), writer_id=writer_id, **words)
 
     def probe(self, name: str, *, variables: Variables | None = None) -> tuple[ProbeResult, ...]:
         """Try to reach a bucket, a path, a credential, or what a pipeline reads; no JVM."""
-        from deltaworks.runtime.probe import probe
+        from deltaworks.runtime.diagnostics.probe import probe
 
         return probe(name, self.config, lambda pipeline: self._plan(pipeline, variables))
 
@@ -417,7 +417,7 @@ class Project(ProjectTables):
         apply: bool = False,
     ) -> RestoreResult:
         """Set a table back to a version or a moment; without `apply` only say what that does."""
-        from deltaworks.runtime.restore import restore_table, wanted_version
+        from deltaworks.runtime.recovery.restore import restore_table, wanted_version
 
         ref = self.table(name).ref
         stores = self.config.stores
@@ -426,7 +426,7 @@ class Project(ProjectTables):
 
     def accept(self, name: str, *, keep_position: bool, apply: bool = False) -> AcceptResult:
         """Take a table as it is after others changed it; without `apply` only say what it means."""
-        from deltaworks.runtime.accept import accept_table
+        from deltaworks.runtime.recovery.accept import accept_table
 
         writers = [(plan, self._workplace(plan)) for plan in self.catalog().plans]
         return accept_table(self.table(name).ref, writers, keep=keep_position, apply=apply)
@@ -435,7 +435,7 @@ class Project(ProjectTables):
         self, run_id: str, *, apply: bool = False, variables: Variables | None = None
     ) -> UndoResult:
         """Take back one run, if nothing later touched its rows; without `apply` only look."""
-        from deltaworks.runtime.undo import undo_run
+        from deltaworks.runtime.recovery.undo import undo_run
 
         record = self.find_run(run_id)
         plan = self._plan(record.pipeline, variables)
@@ -462,7 +462,7 @@ class Project(ProjectTables):
 
         The plans it is among are all that will run.
         """
-        from deltaworks.runtime.workplace import Workplace
+        from deltaworks.runtime.environment import Workplace
 
         known = () if plan is None else (plan,)
         config = self.config if plan is None else with_credentials(self.config, plan)

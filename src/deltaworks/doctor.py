@@ -11,18 +11,27 @@ from pathlib import Path
 
 from deltaworks.config.cache import cache_dir
 from deltaworks.config.project import ProjectConfig
-from deltaworks.engines.spark.archive import ARCHIVE_VARIABLE, archive_wish, class_archive
-from deltaworks.engines.spark.compatibility import check_versions, installed_versions
-from deltaworks.engines.spark.connector_jars import (
+from deltaworks.engines.spark.jars.compatibility import check_versions, installed_versions
+from deltaworks.engines.spark.jars.connectors import (
     CONNECTOR_JARS,
     connector_jars,
     connectors_missing,
 )
-from deltaworks.engines.spark.home import find_spark_home
-from deltaworks.engines.spark.jars import ensure_jars, jar_files, missing_jars, total_megabytes
-from deltaworks.engines.spark.java import find_java
-from deltaworks.engines.spark.memory import driver_memory_mebibytes, machine_memory_bytes
-from deltaworks.engines.spark.s3_jars import S3_JARS
+from deltaworks.engines.spark.jars.resolve import (
+    ensure_jars,
+    jar_files,
+    missing_jars,
+    total_megabytes,
+)
+from deltaworks.engines.spark.jars.s3 import S3_JARS
+from deltaworks.engines.spark.java.class_archive import (
+    ARCHIVE_VARIABLE,
+    archive_wish,
+    class_archive,
+)
+from deltaworks.engines.spark.java.find import find_java
+from deltaworks.engines.spark.java.memory import driver_memory_mebibytes, machine_memory_bytes
+from deltaworks.engines.spark.java.spark_home import find_spark_home
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import DeltaworksError
 

@@ -1,7 +1,7 @@
 """Secrets, known by their values, taken out of everything that leaves this process.
 
 A value becomes known the moment it is read from a vault, an environment variable or a file. From
-then on no text may carry it, neither plainly nor in any spelling of `deltaworks.spellings`.
+then on no text may carry it, neither plainly nor in any spelling of `deltaworks.encoded_forms`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cached_property, reduce
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from deltaworks.spellings import (
+from deltaworks.encoded_forms import (
     LEAST_PIECE,
     Decoded,
     Span,

@@ -10,7 +10,7 @@ from tests.architecture.source_tree import PACKAGE, functions, modules, name_of,
 NAMELESS = {"utils", "util", "helpers", "helper", "common", "base", "core", "definitions", "misc"}
 CATCH_ALL = {"Exception", "BaseException"}
 BOUNDARIES = {
-    "src/deltaworks/runtime/boundary.py",  # a user's own code
+    "src/deltaworks/runtime/error_boundary.py",  # a user's own code
     "src/deltaworks/observe/bus.py",  # an observer
     "src/deltaworks/cli/boundary.py",  # the command line
 }

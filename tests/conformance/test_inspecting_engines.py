@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deltaworks.contracts.engine import CanInspect
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.spark.engine import SparkEngine
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.spark.delta.tables import SparkEngine
 from deltaworks.errors import DamagedTable, TableNotFound, VersionNotFound
 from deltaworks.model.table_info import TableInfo
 

@@ -69,7 +69,7 @@ def held(folder: Path | str, storage: dict[str, str] | None = None) -> list[tupl
 
 def left_over(folder: Path | str, storage: dict[str, str] | None = None) -> set[str]:
     """Files of the stream that no commit knows."""
-    from deltaworks.engines.deltars.data_files import DataFolder
+    from deltaworks.engines.deltars.write.data_files import DataFolder
 
     place = DataFolder(f"{folder}/t", storage_options=storage)
     return set(place.names("stream.")) - place.committed_names()
@@ -115,7 +115,7 @@ def _strike(owner: Any, name: str, armed: threading.Event, *, after: bool) -> No
 def _prepare(point: str, armed: threading.Event) -> None:
     from deltalake import DeltaTable
 
-    from deltaworks.engines.deltars import epochs
+    from deltaworks.engines.deltars.write import epoch_table as epochs
     from deltaworks.streams.buffer import EpochBuffer
 
     if point == "flushed":
@@ -144,8 +144,8 @@ def main() -> None:
     import pyarrow as pa
 
     from deltaworks.model.epochs import Limits
+    from deltaworks.streams.maintenance import UpkeepPlan
     from deltaworks.streams.opening import NewTable, StreamWords, stream_into
-    from deltaworks.streams.upkeep import UpkeepPlan
 
     folder, mode, point, epoch, last = sys.argv[1:6]
     armed = threading.Event()

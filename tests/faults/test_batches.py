@@ -15,7 +15,7 @@ import pytest
 from deltaworks.api import Project
 from deltaworks.model.events import BatchPlanned, Committed, Event, RunFinished, StageStarted
 from deltaworks.model.results import RunResult
-from deltaworks.runtime.ledger import Ledger
+from deltaworks.runtime.ledger.table import Ledger
 from tests.workbench import Workbench
 
 APPEND = """

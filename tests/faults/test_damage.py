@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.api import Project
 from deltaworks.config.project import load_project
-from deltaworks.engines.deltars.log import check_log
+from deltaworks.engines.deltars.log.commits import check_log
 from deltaworks.errors import DamagedCheckpoint
 from deltaworks.model.events import Event, StageStarted
 from tests.workbench import Workbench

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.runtime.attempt import Attempt
+from deltaworks.runtime.batch.attempt import Attempt
 from tests.workbench import Answer, Workbench
 
 FILES = 'extract: {type: csv, path: "in/*.csv", schema: "id bigint, v string", incremental: true}\n'
@@ -321,7 +321,7 @@ def test_a_restore_to_before_an_undo_brings_its_rows_back(
 def test_a_batch_whose_files_a_power_cut_took_is_not_called_done(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltaworks.runtime.batches import Batches
+    from deltaworks.runtime.batch.lifecycle import Batches
 
     bench.pipeline("p", FILES + APPEND)
 
@@ -347,7 +347,7 @@ def test_a_batch_whose_files_a_power_cut_took_is_not_called_done(
 def test_a_restore_waits_for_a_batch_that_landed_and_that_no_ledger_knows(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltaworks.runtime.batches import Batches
+    from deltaworks.runtime.batch.lifecycle import Batches
 
     bench.pipeline("p", FILES + APPEND)
     foreign_rows(bench.table("t"), 1000)

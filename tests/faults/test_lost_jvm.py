@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from deltaworks.engines.spark.errors import translate
-from deltaworks.engines.spark.lost_jvm import letting_go, reaching_jvm
+from deltaworks.engines.spark.errors.lost_jvm import letting_go, reaching_jvm
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import EngineError
 from tests.workbench import Workbench
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.engines.deltars.restore import restore
-from deltaworks.engines.deltars.rows import delete_rows
-from deltaworks.engines.locations import write_text
-from deltaworks.engines.spark.restore import restore as restore_by_spark
+from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
+from deltaworks.engines.deltars.query import delete_rows
+from deltaworks.engines.deltars.write.restore import restore
+from deltaworks.engines.spark.delta.restore import restore as restore_by_spark
 from deltaworks.model.commit import Txn
+from deltaworks.storage.paths import write_text
 from tests.faults.platter import Platter
 from tests.streams.tables import batch, opened
 from tests.streams.tables import rows as stream_rows
@@ -82,7 +82,7 @@ def test_events_restores_and_removed_rows_of_tables_without_a_jvm_stay(
 
 def test_many_events_are_joined_and_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = str(tmp_path / "events")
-    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 2)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 2)
     books = EventTable(place, SCHEMA)
     for n in range(1, 4):
         books.append({"name": "a", "n": n})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from tests.workbench import Workbench
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.engines.spark.changes import changes_between
+from deltaworks.engines.spark.read.delta_change_feed import changes_between
 from deltaworks.errors import TableNotFound
 from tests.workbench import Workbench
 

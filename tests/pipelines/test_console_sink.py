@@ -39,7 +39,7 @@ def test_the_first_rows_are_on_the_screen_and_not_in_the_document(bench: Workben
 def test_a_console_beside_a_table_changes_nothing_about_batches(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltaworks.runtime.ledger import Ledger
+    from deltaworks.runtime.ledger.table import Ledger
 
     bench.write("in/a.csv", "id,v\n1,x\n")
     bench.pipeline("p", BOTH.replace("  - {type: console, columns: [v]}\n", ""))
@@ -60,7 +60,7 @@ def test_a_console_beside_a_table_changes_nothing_about_batches(
 def test_a_batch_that_never_reached_its_console_alone_is_done_again(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from deltaworks.runtime.ledger import Ledger
+    from deltaworks.runtime.ledger.table import Ledger
 
     bench.write("in.csv", "id\n1\n")
     bench.pipeline("p", CONSOLE)

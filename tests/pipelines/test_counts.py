@@ -120,7 +120,7 @@ def test_what_nobody_can_count_is_null_and_says_why(bench: Workbench) -> None:
 
 
 def test_a_few_rows_that_look_into_a_large_table_are_joined_as_ever(spark: SparkSession) -> None:
-    from deltaworks.engines.spark.matches import inner_join
+    from deltaworks.engines.spark.transforms.join import inner_join
 
     watched: list[Column] = []
 

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from deltaworks.contracts.plugin import REJECTED
-from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import InputError
 from tests.conformance.stage import context
 from tests.pipelines.test_file_formats import made, put

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from deltaworks.contracts.plugin import REJECTED
-from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import SpecError
 from tests.conformance.stage import context
 from tests.pipelines.applying import Bench

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from deltaworks.contracts.context import BatchWrite
 from deltaworks.contracts.registry import find_plugin
-from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import InputError, SpecError
 from deltaworks.model.commit import Txn
 from tests.conformance.stage import context

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.files import file_bounds
 from deltaworks.errors import InputError
+from deltaworks.storage.listing import file_bounds
 from tests.workbench import Workbench
 
 PIPELINE = """

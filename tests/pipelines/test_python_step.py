@@ -276,8 +276,8 @@ def test_what_a_row_function_returns_must_fit_exactly(
     kind: str,
     says: str,
 ) -> None:
-    from deltaworks.engines.spark.columns import declared_columns
-    from deltaworks.engines.spark.python_rows import fitted_to
+    from deltaworks.engines.spark.frames.columns import declared_columns
+    from deltaworks.engines.spark.transforms.python_worker import fitted_to
 
     with pytest.raises((TypeError, ValueError)) as caught:
         fitted_to(value, declared_columns("n int" if kind == "struct" else kind), "")
@@ -285,8 +285,8 @@ def test_what_a_row_function_returns_must_fit_exactly(
 
 
 def test_a_value_that_fits_is_kept_exactly(jvm: SparkSession) -> None:  # noqa: ARG001 - the same
-    from deltaworks.engines.spark.columns import declared_columns
-    from deltaworks.engines.spark.python_rows import fitted_to, told
+    from deltaworks.engines.spark.frames.columns import declared_columns
+    from deltaworks.engines.spark.transforms.python_worker import fitted_to, told
 
     kind = declared_columns("d decimal(5,2), t timestamp, m map<string, double>, b binary, n date")
     moment = datetime(2026, 1, 1)  # noqa: DTZ001 - without a zone it is taken as UTC
@@ -308,8 +308,8 @@ def test_a_value_that_fits_is_kept_exactly(jvm: SparkSession) -> None:  # noqa: 
 def test_a_worker_calls_the_function_with_a_dict_and_tells_which_row_failed(
     jvm: SparkSession,  # noqa: ARG001 - types are parsed by Spark
 ) -> None:
-    from deltaworks.engines.spark.columns import declared_columns
-    from deltaworks.engines.spark.python_rows import RowFunction, UserCode
+    from deltaworks.engines.spark.frames.columns import declared_columns
+    from deltaworks.engines.spark.transforms.python_worker import RowFunction, UserCode
 
     def inverse(row: dict[str, Any]) -> dict[str, Any]:
         return {"n": 1 / row["id"]}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from deltaworks.engines.spark import hybrid
-from deltaworks.runtime import quarantine
+from deltaworks.engines.spark.delta.merge import small_batches as hybrid
+from deltaworks.runtime.quarantine import table as quarantine
 from tests.workbench import Workbench
 
 CSV = 'extract: {type: csv, path: orders.csv, schema: "id int, amount string, at timestamp",'

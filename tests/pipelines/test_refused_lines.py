@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.spark import line_numbers
+from deltaworks.engines.spark.read import line_numbers
 from tests.workbench import Workbench
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltaworks.runtime import restore as restoring
+from deltaworks.runtime.recovery import restore as restoring
 from tests.workbench import Answer, Workbench
 
 if TYPE_CHECKING:

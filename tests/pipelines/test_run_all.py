@@ -15,7 +15,7 @@ import pytest
 from deltaworks import Pipeline
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.transform import Transform
-from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.model.events import Event, StageStarted
 from deltaworks.sinks.delta import DeltaSink
 from deltaworks.sources.csv import CsvSource

@@ -87,7 +87,7 @@ SLIPS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_a_slip_is_told_before_any_row_is_read(orders: Bench) -> None:
-    from deltaworks.engines.spark.errors import translate
+    from deltaworks.engines.spark.errors.translate import translate
 
     told = {}
     for name, (options, _) in SLIPS.items():

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltaworks.engines.spark.revert import Reversal
-from deltaworks.engines.spark.write import TableWriter
+from deltaworks.engines.spark.delta.undo import Reversal
+from deltaworks.engines.spark.delta.writer import TableWriter
 from deltaworks.sinks.delta import DeltaSink
 from tests.workbench import Answer, Workbench
 

@@ -13,8 +13,8 @@ from unittest.mock import patch
 from deltaworks.errors import DeltaworksError, GuardError
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import TableRef
-from deltaworks.runtime.accept import accept_table
-from deltaworks.runtime.accept_result import AcceptResult
+from deltaworks.runtime.recovery.accept import accept_table
+from deltaworks.runtime.recovery.accept_result import AcceptResult
 from tests.protocol import explore
 from tests.protocol.explore import Act, Action, Explorer, Findings
 from tests.protocol.world import REFUSED, Process, World, _Engine
@@ -149,9 +149,11 @@ class Accepting(Explorer):
         unlocked = nullcontext(SimpleNamespace(require=lambda: None))
         with ExitStack() as stack:
             for name, stand_in in {
-                "deltaworks.runtime.accept.DeltaRsEngine": lambda *_: Engine(self._process()),
-                "deltaworks.runtime.accept.locked": lambda *_, **__: unlocked,
-                "deltaworks.runtime.accept.new_run": new_run,
+                "deltaworks.runtime.recovery.accept.DeltaRsEngine": lambda *_: Engine(
+                    self._process()
+                ),
+                "deltaworks.runtime.recovery.accept.locked": lambda *_, **__: unlocked,
+                "deltaworks.runtime.recovery.accept.new_run": new_run,
                 "tests.protocol.explore.actions": actions,
                 "tests.protocol.explore.problems": problems,
             }.items():

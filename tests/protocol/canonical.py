@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from deltaworks.runtime.ledger_state import ABANDONED, PLANNED, BatchEntry, Restore
+from deltaworks.runtime.ledger.state import ABANDONED, PLANNED, BatchEntry, Restore
 from tests.protocol.world import Commit, World, _folded
 
 BATCH, GENERATION, EVENT, VERSION, NAME = "BGEVN"

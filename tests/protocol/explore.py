@@ -16,8 +16,8 @@ from typing import Any
 from unittest.mock import patch
 
 from deltaworks.errors import DeltaworksError, GuardError
-from deltaworks.runtime.ledger_state import DONE, PLANNED, REVERTED, UNDONE, BatchEntry
-from deltaworks.runtime.quarantine import Choice
+from deltaworks.runtime.ledger.state import DONE, PLANNED, REVERTED, UNDONE, BatchEntry
+from deltaworks.runtime.quarantine.table import Choice
 from tests.protocol import world as doubles
 from tests.protocol.canonical import canonical, first_batch
 from tests.protocol.world import FOLDER, SOURCES, Books, Commit, Died, Process, World
@@ -165,33 +165,33 @@ def engines(process_of: Callable[[], Process]) -> ExitStack:
         return nullcontext(SimpleNamespace(require=lambda: None))
 
     for name, stand_in in {
-        "deltaworks.runtime.evidence.DeltaRsEngine": engine,
-        "deltaworks.runtime.trust.DeltaRsEngine": engine,
-        "deltaworks.runtime.restore.DeltaRsEngine": engine,
-        "deltaworks.runtime.undo.DeltaRsEngine": engine,
-        "deltaworks.runtime.batches.secrets.token_hex": token,
-        "deltaworks.runtime.batches.start_engine": start_engine,
-        "deltaworks.runtime.undo.start_engine": start_engine,
-        "deltaworks.runtime.undo.new_run": new_run,
-        "deltaworks.runtime.restore.new_run": new_run,
-        "deltaworks.runtime.runner.new_run": new_run,
-        "deltaworks.runtime.restore._restore": restore,
-        "deltaworks.runtime.restore.locked": unlocked,
-        "deltaworks.runtime.undo.locked": unlocked,
-        "deltaworks.runtime.restore.Ledger.everyone": everyone,
-        "deltaworks.runtime.runner.way_back": doubles.way_back,
-        "deltaworks.runtime.batches.way_back": doubles.way_back,
-        "deltaworks.runtime.attempt.Attempt.make": doubles.make,
-        "deltaworks.runtime.batches.parked_rows": doubles.parked_rows,
-        "deltaworks.runtime.batches.audited": lambda _, __, rows, **___: rows,
-        "deltaworks.runtime.batches.step_boundary": lambda *_: nullcontext(),
-        "deltaworks.runtime.batches.forget_parked": forget,
-        "deltaworks.runtime.restore.forget_parked": forget,
-        "deltaworks.runtime.undo.forget_parked": forget,
-        "deltaworks.engines.spark.connection.held": nullcontext,
-        "deltaworks.engines.spark.session.jvm_process": lambda _: None,
-        "deltaworks.engines.durable.torn_files": lambda *_: (),
-        "deltaworks.engines.durable.make_durable": lambda *_: None,
+        "deltaworks.runtime.ledger.evidence.DeltaRsEngine": engine,
+        "deltaworks.runtime.batch.verify_sinks.DeltaRsEngine": engine,
+        "deltaworks.runtime.recovery.restore.DeltaRsEngine": engine,
+        "deltaworks.runtime.recovery.undo.DeltaRsEngine": engine,
+        "deltaworks.runtime.batch.lifecycle.secrets.token_hex": token,
+        "deltaworks.runtime.batch.lifecycle.start_engine": start_engine,
+        "deltaworks.runtime.recovery.undo.start_engine": start_engine,
+        "deltaworks.runtime.recovery.undo.new_run": new_run,
+        "deltaworks.runtime.recovery.restore.new_run": new_run,
+        "deltaworks.runtime.runs.runner.new_run": new_run,
+        "deltaworks.runtime.recovery.restore._restore": restore,
+        "deltaworks.runtime.recovery.restore.locked": unlocked,
+        "deltaworks.runtime.recovery.undo.locked": unlocked,
+        "deltaworks.runtime.recovery.restore.Ledger.everyone": everyone,
+        "deltaworks.runtime.runs.runner.way_back": doubles.way_back,
+        "deltaworks.runtime.batch.lifecycle.way_back": doubles.way_back,
+        "deltaworks.runtime.batch.attempt.Attempt.make": doubles.make,
+        "deltaworks.runtime.batch.lifecycle.parked_rows": doubles.parked_rows,
+        "deltaworks.runtime.batch.lifecycle.audited": lambda _, __, rows, **___: rows,
+        "deltaworks.runtime.batch.lifecycle.step_boundary": lambda *_: nullcontext(),
+        "deltaworks.runtime.batch.lifecycle.forget_parked": forget,
+        "deltaworks.runtime.recovery.restore.forget_parked": forget,
+        "deltaworks.runtime.recovery.undo.forget_parked": forget,
+        "deltaworks.engines.spark.session.connect.held": nullcontext,
+        "deltaworks.engines.spark.session.start.jvm_process": lambda _: None,
+        "deltaworks.storage.durability.torn_files": lambda *_: (),
+        "deltaworks.storage.durability.make_durable": lambda *_: None,
     }.items():
         stack.enter_context(patch(name, stand_in))
     return stack

@@ -18,10 +18,10 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.errors import DeltaworksError, QualityError
-from deltaworks.runtime.attempt import Attempt
-from deltaworks.runtime.ledger import Ledger
-from deltaworks.runtime.ledger_state import DONE
-from deltaworks.runtime.quarantine import Choice
+from deltaworks.runtime.batch.attempt import Attempt
+from deltaworks.runtime.ledger.state import DONE
+from deltaworks.runtime.ledger.table import Ledger
+from deltaworks.runtime.quarantine.table import Choice
 from deltaworks.sinks.delta import DeltaSink
 from tests.protocol.explore import _by_hand, _deliver, _older_ledger, _recreate, _toggle, engines
 from tests.protocol.world import REFUSED, Died, Process, World

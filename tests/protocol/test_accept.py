@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.runtime.ledger_state import LedgerState
+from deltaworks.runtime.ledger.state import LedgerState
 from tests.protocol.accepting import Accepting
 from tests.protocol.explore import Findings, Scope
 

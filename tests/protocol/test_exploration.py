@@ -16,8 +16,12 @@ import pytest
 from deltaworks.contracts.context import BatchWrite
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.redact import safe_json
-from deltaworks.runtime import decide, evidence, quarantine, trust, undo
-from deltaworks.runtime.ledger_state import BatchEntry, LedgerState, SinkEntry
+from deltaworks.runtime.batch import decide
+from deltaworks.runtime.batch import verify_sinks as trust
+from deltaworks.runtime.ledger import evidence
+from deltaworks.runtime.ledger.state import BatchEntry, LedgerState, SinkEntry
+from deltaworks.runtime.quarantine import table as quarantine
+from deltaworks.runtime.recovery import undo
 from tests.protocol.explore import Explorer, Findings, Scope
 
 SINGLE = (("a", "append"),)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltaworks.errors import DeltaworksError
-from deltaworks.runtime.quarantine import Choice
+from deltaworks.runtime.quarantine.table import Choice
 from tests.protocol.explore import (
     Act,
     Explorer,

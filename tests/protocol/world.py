@@ -30,16 +30,16 @@ from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import TableRef
 from deltaworks.pipeline.stages import Extract, Load, Plan
 from deltaworks.redact import safe_json
-from deltaworks.runtime.attempt import Attempt
-from deltaworks.runtime.evidence import Writer, note_of
-from deltaworks.runtime.ledger import Ledger
-from deltaworks.runtime.ledger import replay as fold
-from deltaworks.runtime.ledger_state import DONE, BatchEntry, LedgerState
-from deltaworks.runtime.quarantine import SINK, Choice, Quarantine
-from deltaworks.runtime.reentry import Way
-from deltaworks.runtime.restore import restore_table
-from deltaworks.runtime.runner import RunOptions, _Run
-from deltaworks.runtime.undo import undo_run
+from deltaworks.runtime.batch.attempt import Attempt
+from deltaworks.runtime.ledger.evidence import Writer, note_of
+from deltaworks.runtime.ledger.state import DONE, BatchEntry, LedgerState
+from deltaworks.runtime.ledger.table import Ledger
+from deltaworks.runtime.ledger.table import replay as fold
+from deltaworks.runtime.quarantine.replay import Way
+from deltaworks.runtime.quarantine.table import SINK, Choice, Quarantine
+from deltaworks.runtime.recovery.restore import restore_table
+from deltaworks.runtime.recovery.undo import undo_run
+from deltaworks.runtime.runs.runner import RunOptions, _Run
 
 REFUSED = "f2"
 FOLDER = "folder"

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.prove, pytest.mark.timeout(900)]
 
 PROGRAM = """
 import os
-from deltaworks.engines.spark.session import SessionSettings, jvm_process, start_session
+from deltaworks.engines.spark.session.start import SessionSettings, jvm_process, start_session
 
 spark = start_session(SessionSettings(app_name="t"), environ=os.environ, notify=print)
 pid, _ = jvm_process(spark)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.streams.maintenance import UpkeepPlan
 from deltaworks.streams.opening import NewTable, stream_into
-from deltaworks.streams.upkeep import UpkeepPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from deltaworks.api import Project
-from deltaworks.engines.spark.session import SessionSettings, start_session
+from deltaworks.engines.spark.session.start import SessionSettings, start_session
 from deltaworks.model.events import Event
 
 _QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from deltaworks.config.cache import cache_dir
-from deltaworks.config.storage import Stores
+from deltaworks.config.object_stores import Stores
 from deltaworks.contracts.context import RunContext
-from deltaworks.engines.spark.connector_jars import add_jars, connector_jars
-from deltaworks.engines.spark.jars import jar_files
+from deltaworks.engines.spark.jars.connectors import add_jars, connector_jars
+from deltaworks.engines.spark.jars.resolve import jar_files
 from deltaworks.errors import DeltaworksError
 from tests.services.connect_server import ConnectServer, connect_server, missing_client
 from tests.services.databases import Database

@@ -13,9 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from deltaworks.config.cache import cache_dir
-from deltaworks.engines.spark.confs import DELTA_EXTENSION
-from deltaworks.engines.spark.jars import jar_files
-from deltaworks.engines.spark.relied_on import DELTA_CATALOG
+from deltaworks.engines.spark.jars.resolve import jar_files
+from deltaworks.engines.spark.session.conf import DELTA_EXTENSION
+from deltaworks.engines.spark.session.required_conf import DELTA_CATALOG
 from deltaworks.engines.spark.versions import CORE_JARS
 from tests.services.spark_process import (
     LOOPBACK,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.config.vault.environment import EnvironmentVault
-from deltaworks.config.vault.lookup import Vault
+from deltaworks.config.credentials.environment import EnvironmentVault
+from deltaworks.config.credentials.vault import Vault
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.registry import find_plugin
 from deltaworks.model.commit import Txn

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deltaworks.config.cache import cache_dir
-from deltaworks.engines.spark.java import find_java
+from deltaworks.engines.spark.java.find import find_java
 from tests.services.ports import free_port, wait_until
 from tools.service_jars import KAFKA_BROKER, fetched
 

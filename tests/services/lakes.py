@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.workbench import Workbench
 

@@ -17,13 +17,13 @@ from uuid import uuid4
 import psutil
 
 from deltaworks.contracts.context import RunContext
-from deltaworks.engines.spark.write import TableWriter
+from deltaworks.engines.spark.delta.writer import TableWriter
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.schema import Schema
-from deltaworks.runtime.attempt import Attempt
-from deltaworks.runtime.frames import Keeper, StepFrame
-from deltaworks.runtime.halt import Halt
-from deltaworks.runtime.walk import Walked
+from deltaworks.runtime.batch.attempt import Attempt
+from deltaworks.runtime.cancellation import Halt
+from deltaworks.runtime.evaluation.evaluator import Walked
+from deltaworks.runtime.evaluation.frames import Keeper, StepFrame
 from tests.services.lakes import Lake
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class PaperSpark:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Take the place of Spark until the test ends."""
-        import deltaworks.engines.spark.write as writing
+        import deltaworks.engines.spark.delta.writer as writing
 
         me = psutil.Process()
         frame: Any = SimpleNamespace(columns=["id"], schema=SimpleNamespace(json=lambda: _SCHEMA))
@@ -64,10 +64,13 @@ class PaperSpark:
             return attempt._land(walked, ctx, Keeper(), landed)
 
         for name, stand_in in {
-            "deltaworks.runtime.batches.start_engine": engine,
-            "deltaworks.engines.spark.connection.held": nullcontext,
-            "deltaworks.engines.spark.session.jvm_process": lambda _: (me.pid, me.create_time()),
-            "deltaworks.runtime.load.frame_schema": lambda _: SimpleNamespace(document=""),
+            "deltaworks.runtime.batch.lifecycle.start_engine": engine,
+            "deltaworks.engines.spark.session.connect.held": nullcontext,
+            "deltaworks.engines.spark.session.start.jvm_process": lambda _: (
+                me.pid,
+                me.create_time(),
+            ),
+            "deltaworks.runtime.batch.load.frame_schema": lambda _: SimpleNamespace(document=""),
         }.items():
             monkeypatch.setattr(name, stand_in)
         monkeypatch.setattr(Halt, "take", lambda *_: None)

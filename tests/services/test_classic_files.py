@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
 from tests.services.kafka_broker import PASSWORD, USER, Broker
 from tests.services.postgres_server import PostgresServer
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server

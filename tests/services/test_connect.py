@@ -75,10 +75,10 @@ for line in json.loads(sys.argv[1]):
 
 if len(sys.argv) > 2:  # what only an interrupt or a terminal would ask for
     from deltaworks import Project
-    from deltaworks.engines.spark.connection import held, sibling
-    from deltaworks.engines.spark.jobs import cancel_jobs
-    from deltaworks.engines.spark.progress import rows_so_far
-    from deltaworks.engines.spark.session import cancel_work
+    from deltaworks.engines.spark.session.connect import held, sibling
+    from deltaworks.engines.spark.session.jobs import cancel_jobs
+    from deltaworks.engines.spark.session.progress import rows_so_far
+    from deltaworks.engines.spark.session.start import cancel_work
 
     with Project.open(sys.argv[2]) as project:
         cancel_work(project.spark)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.databases.books import Books
-from deltaworks.engines.databases.mysql import MYSQL
-from deltaworks.engines.databases.server import BATCHES, Conversation, Place
+from deltaworks.connectors.databases.batch_table import Books
+from deltaworks.connectors.databases.dialect import BATCHES, Conversation, Place
+from deltaworks.connectors.databases.mysql import MYSQL
 from tests.services.databases import Database
 from tests.services.mariadb_server import MariaDbServer
 

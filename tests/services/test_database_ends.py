@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from deltaworks.runtime.ledger import Ledger
+from deltaworks.runtime.ledger.table import Ledger
 from tests.services.databases import Database
 from tests.workbench import Workbench
 

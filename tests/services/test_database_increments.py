@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltaworks.engines.databases import increments
+from deltaworks.connectors.databases import increments
 from deltaworks.errors import GuardError, InputError
 from deltaworks.model.batch import Bounds
-from deltaworks.runtime.bounds import refuse_changed_files
+from deltaworks.runtime.source_bounds import refuse_changed_files
 from tests.services.databases import Database
 from tests.services.postgres_server import PostgresServer
 

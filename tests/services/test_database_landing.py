@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from deltaworks.connectors.databases.batch_table import Books
+from deltaworks.connectors.databases.dialect import Place
 from deltaworks.contracts.context import RunContext
-from deltaworks.engines.databases.books import Books
-from deltaworks.engines.databases.server import Place
-from deltaworks.engines.spark.jdbc import write_rows
+from deltaworks.engines.spark.read.jdbc import write_rows
 from deltaworks.errors import (
     BatchKeyError,
     ConstraintViolated,
@@ -20,7 +20,7 @@ from deltaworks.errors import (
 from tests.services.databases import Database
 
 pytestmark = pytest.mark.spark
-LANDING = "deltaworks.engines.spark.database_landing"
+LANDING = "deltaworks.connectors.databases.staged_write"
 
 
 def test_a_batch_lands_once(database: Database, context: RunContext) -> None:

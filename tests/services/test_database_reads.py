@@ -9,8 +9,8 @@ import pytest
 
 from deltaworks.config.cache import cache_dir
 from deltaworks.contracts.context import RunContext
-from deltaworks.engines.spark.connector_jars import connector_jars
-from deltaworks.engines.spark.jars import jar_files
+from deltaworks.engines.spark.jars.connectors import connector_jars
+from deltaworks.engines.spark.jars.resolve import jar_files
 from tests.services.databases import Database
 
 if TYPE_CHECKING:

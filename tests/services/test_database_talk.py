@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.databases.server import Place
+from deltaworks.connectors.databases.dialect import Place
 from deltaworks.errors import (
     ConfigError,
     EngineError,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from deltaworks.config.vault.environment import EnvironmentVault
-from deltaworks.config.vault.lookup import Vault
+from deltaworks.config.credentials.environment import EnvironmentVault
+from deltaworks.config.credentials.vault import Vault
+from deltaworks.connectors.kafka.consumer import consumed
 from deltaworks.contracts.context import Site
-from deltaworks.engines.kafka.consuming import consumed
 from deltaworks.errors import ConfigError, DeltaworksError, GuardError, InputError, StorageError
 from deltaworks.model.batch import Bounds
 from deltaworks.sources.kafka import KafkaSource

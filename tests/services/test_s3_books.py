@@ -14,20 +14,21 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from deltaworks.config.storage import Stores
-from deltaworks.engines.deltars import object_events
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.engines.deltars.look import Look
-from deltaworks.engines.locations import remove_folder
-from deltaworks.engines.lock import lock_of, locked
-from deltaworks.engines.objects import claim, lease
-from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.config.object_stores import Stores
+from deltaworks.engines.deltars.event_table import on_objects as object_events
+from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
+from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
-from deltaworks.runtime.attempt import Attempt
-from deltaworks.runtime.ledger import Ledger
-from deltaworks.runtime.quarantine import Choice, Quarantine, Returning
+from deltaworks.runtime.batch.attempt import Attempt
+from deltaworks.runtime.ledger.table import Ledger
+from deltaworks.runtime.quarantine.table import Choice, Quarantine, Returning
+from deltaworks.storage.locks import lease
+from deltaworks.storage.locks import lease_claim as claim
+from deltaworks.storage.locks.file_lock import lock_of, locked
+from deltaworks.storage.objects import Bucket
+from deltaworks.storage.paths import remove_folder
 from tests.services.lakes import Lake
 from tests.services.paper_spark import PaperSpark
 from tests.services.proxy import Proxy, proxy_before
@@ -87,7 +88,7 @@ def test_a_second_driver_fails_also_in_a_book_that_was_not_there(
 def test_who_joins_files_does_not_look_away_from_a_second_driver(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 2)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 2)
     one, two = book(lake, stores), book(lake, stores)
     for n in range(3):
         one.append(event(n), txn=Txn("p", n))
@@ -178,7 +179,7 @@ def test_a_file_that_is_gone_is_told_and_not_passed_over(lake: Lake, stores: Sto
 def test_two_who_join_the_files_of_one_book_double_no_event(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 3)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 3)
     first, second = book(lake, stores), book(lake, stores)
     for n in range(5):
         first.append(event(n))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
 from deltaworks.config.project import load_project
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.object_stores import delta_rs_options
 from deltaworks.errors import DeltaworksError
+from deltaworks.storage.engine_options import delta_rs_options
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.config.storage import Stores
-from deltaworks.engines.deltars import object_events
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.engines.deltars.object_log import ObjectLog, object_log
-from deltaworks.engines.objects import bucket as client
-from deltaworks.engines.objects.bucket import Bucket
+from deltaworks.config.object_stores import Stores
+from deltaworks.engines.deltars.event_table import on_objects as object_events
+from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
+from deltaworks.engines.deltars.log.object_tail import ObjectLog, object_log
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
+from deltaworks.storage import objects as client
+from deltaworks.storage.objects import Bucket
 from tests.services.lakes import Lake
 
 SCHEMA = event_schema([("name", "text"), ("n", "number")])
@@ -74,7 +74,7 @@ def test_a_commit_that_does_more_than_add_files_is_a_conflict(lake: Lake, stores
 def test_files_that_another_has_joined_are_not_joined_again(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 2)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 2)
     monkeypatch.setattr(object_events, "_MOST_KEPT", 2)  # what is kept is not needed for this
     one, two = book(lake, stores), book(lake, stores)
     for n in range(3):

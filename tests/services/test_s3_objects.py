@@ -16,17 +16,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.config.storage import StorageSettings, Stores
-from deltaworks.engines import locations
-from deltaworks.engines.clearance import claim as mark_begun
-from deltaworks.engines.clearance import require_free
-from deltaworks.engines.files import changed_file, file_bounds
-from deltaworks.engines.lock import lock_of, locked
-from deltaworks.engines.objects import claim, lease
-from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.engines.owner import signature
-from deltaworks.engines.spark.first_load import tidied
-from deltaworks.engines.spark.object_folder import ObjectFolder
+from deltaworks.config.object_stores import StorageSettings, Stores
+from deltaworks.engines.spark.delta.first_load import tidied
+from deltaworks.engines.spark.write.folder_objects import ObjectFolder
 from deltaworks.errors import (
     CommitConflict,
     EngineError,
@@ -34,7 +26,16 @@ from deltaworks.errors import (
     InputError,
     UnsupportedOperation,
 )
-from deltaworks.runtime.records import RunRecords
+from deltaworks.runtime.run_records import RunRecords
+from deltaworks.storage import paths as locations
+from deltaworks.storage.listing import changed_file, file_bounds
+from deltaworks.storage.locks import lease
+from deltaworks.storage.locks import lease_claim as claim
+from deltaworks.storage.locks.file_lock import lock_of, locked
+from deltaworks.storage.locks.owner import signature
+from deltaworks.storage.objects import Bucket
+from deltaworks.storage.table_path import claim as mark_begun
+from deltaworks.storage.table_path import require_free
 from tests.services.lakes import QUICK, Lake
 from tests.services.proxy import proxy_before
 from tests.services.s3_server import (
@@ -219,8 +220,8 @@ def test_a_driver_elsewhere_holds_its_lock_as_long_as_it_is_renewed(
 
 SLEEPER = """
 import json, sys
-from deltaworks.config.storage import StorageSettings, Stores
-from deltaworks.engines.lock import locked
+from deltaworks.config.object_stores import StorageSettings, Stores
+from deltaworks.storage.locks.file_lock import locked
 from deltaworks.engines.objects import claim, lease
 from deltaworks.errors import GuardError
 claim.LEASE_SECONDS, lease._BEAT_SECONDS = 2.0, 0.3

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from deltaworks.engines.folder_manifest import MANIFEST
+from deltaworks.storage.folder_manifest import MANIFEST
 from tests.services.lakes import Lake
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY
 

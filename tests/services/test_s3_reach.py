@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
 from tests.services.s3_server import (
     ACCESS_KEY,
     BLIND_ACCESS_KEY,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deltaworks.config.project import load_project
-from deltaworks.engines.object_stores import delta_rs_options
+from deltaworks.storage.engine_options import delta_rs_options
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 
 pytestmark = pytest.mark.spark
@@ -20,7 +20,7 @@ PROGRAM = """
 import sys
 import psutil
 from deltaworks import Project
-from deltaworks.engines.spark.session import jvm_process
+from deltaworks.engines.spark.session.start import jvm_process
 
 with Project.open(sys.argv[1]) as project:
     spark = project.spark

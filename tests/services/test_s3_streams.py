@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
 from deltaworks.errors import DeltaworksError, GuardError, StorageError
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
+from deltaworks.streams.maintenance import UpkeepPlan
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
-from deltaworks.streams.upkeep import UpkeepPlan
 from tests.services.buckets import Bucket
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.streams.tables import SCHEMA, batch

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.config.storage import Stores
+from deltaworks.config.object_stores import Stores
 from deltaworks.engines.commit_protocol import committer_of
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.file_swap import FileSwap, commit_swap, file_swap
-from deltaworks.engines.deltars.object_log import ObjectLog
+from deltaworks.engines.deltars.log.object_tail import ObjectLog
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.deltars.write.commit_undo import FileSwap, commit_swap, file_swap
 from deltaworks.errors import CommitConflict, GuardError
 from deltaworks.model.commit import Txn
 from deltaworks.model.write import Stamp

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from deltaworks.cli.training import archive_of
+from deltaworks.cli.archive_job import archive_of
 from tests.workbench import run_cli
 
 PROGRAM = """
 import os
 from pathlib import Path
-from deltaworks.engines.spark.session import SessionSettings, jvm_process, start_session
+from deltaworks.engines.spark.session.start import SessionSettings, jvm_process, start_session
 
 settings = SessionSettings(app_name="archive", master="local[1]")
 spark = start_session(settings, environ=os.environ, notify=lambda _: None)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltaworks.engines.spark.connection import require_java_zone, sibling
-from deltaworks.engines.spark.pivots import pivoted
-from deltaworks.engines.spark.relied_on import (
+from deltaworks.engines.spark.session.connect import require_java_zone, sibling
+from deltaworks.engines.spark.session.required_conf import (
     ALWAYS,
     CATALOG_KEY,
     DELTA_CATALOG,
@@ -20,6 +19,7 @@ from deltaworks.engines.spark.relied_on import (
     require_settled,
     settle,
 )
+from deltaworks.engines.spark.transforms.pivot import pivoted
 from deltaworks.errors import ConfigError
 from tests.workbench import Workbench
 

@@ -20,7 +20,7 @@ import json, os, signal, sys
 from pathlib import Path
 
 import psutil
-from deltaworks.engines.spark.session import (
+from deltaworks.engines.spark.session.start import (
     SessionSettings, jvm_process, start_session, stop_session,
 )
 

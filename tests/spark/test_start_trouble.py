@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltaworks.config.storage import Stores
-from deltaworks.engines.spark import home, jars, java, launch, network, session
-from deltaworks.engines.spark.java import JavaHome
-from deltaworks.engines.spark.session import SessionSettings, start_session
+from deltaworks.config.object_stores import Stores
+from deltaworks.engines.spark.jars import resolve as jars
+from deltaworks.engines.spark.java import find as java
+from deltaworks.engines.spark.java import network
+from deltaworks.engines.spark.java import spark_home as home
+from deltaworks.engines.spark.java.find import JavaHome
+from deltaworks.engines.spark.session import jvm as launch
+from deltaworks.engines.spark.session import start as session
+from deltaworks.engines.spark.session.start import SessionSettings, start_session
 from deltaworks.engines.spark.versions import PYSPARK, SCALA, Jar
 from deltaworks.errors import ConfigError, MissingDependencyError, StorageError
 
@@ -29,7 +34,7 @@ from pathlib import Path
 
 import psutil
 from deltaworks.engines.spark import launch
-from deltaworks.engines.spark.session import (
+from deltaworks.engines.spark.session.start import (
     SessionSettings, adopt_session, start_session, stop_session,
 )
 from deltaworks.errors import DeltaworksError
@@ -63,8 +68,8 @@ answer["notes"] = said
 answer["java_home"] = os.environ["JAVA_HOME"]
 
 from pyspark.sql import SparkSession
-from deltaworks.engines.spark.confs import DELTA_EXTENSION
-from deltaworks.engines.spark.java import find_java
+from deltaworks.engines.spark.session.conf import DELTA_EXTENSION
+from deltaworks.engines.spark.java.find import find_java
 from deltaworks.config.cache import cache_dir
 
 os.environ["JAVA_HOME"] = str(find_java(os.environ, cache=cache_dir(os.environ)).home)
@@ -158,7 +163,7 @@ def test_a_running_spark_is_told_of_stores_out_of_sight_of_its_pages(
 
 @pytest.mark.spark
 def test_work_at_hand_is_counted_and_cancelled(spark: SparkSession) -> None:
-    from deltaworks.engines.spark.progress import rows_so_far
+    from deltaworks.engines.spark.session.progress import rows_so_far
 
     assert rows_so_far(spark) == 0
     session.cancel_work(spark)

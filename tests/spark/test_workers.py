@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltaworks.config.project import EngineSettings, ProjectConfig, load_project
-from deltaworks.engines.spark import python_rows
-from deltaworks.engines.spark.errors import translate
-from deltaworks.engines.spark.workers import ask_workers, reach_master, ship_package
+from deltaworks.engines.spark.errors.translate import translate
+from deltaworks.engines.spark.session.workers import ask_workers, reach_master, ship_package
+from deltaworks.engines.spark.transforms import python_worker as python_rows
 from deltaworks.errors import EngineError, StorageError
-from deltaworks.runtime import cluster
+from deltaworks.runtime.diagnostics import cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from deltaworks.streams.upkeep import UpkeepPlan
+from deltaworks.streams.maintenance import UpkeepPlan
 from tests.streams.tables import opened
 
 if TYPE_CHECKING:

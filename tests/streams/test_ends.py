@@ -14,9 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltaworks.engines.deltars.data_files import DataFile, DataFolder
-from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.engines.lock import locked, table_lock
+from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import (
     CommitUnknown,
     ConstraintViolated,
@@ -27,6 +26,7 @@ from deltaworks.errors import (
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
+from deltaworks.storage.locks.file_lock import locked, table_lock
 from deltaworks.streams.async_sink import AsyncEpochSink
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from deltaworks.streams.rows import Fitting

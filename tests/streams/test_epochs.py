@@ -10,8 +10,7 @@ import pytest
 from deltalake import Field
 from deltalake.schema import PrimitiveType
 
-from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.engines.lock import locked, table_lock
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,
@@ -22,6 +21,7 @@ from deltaworks.errors import (
 )
 from deltaworks.model.events import EpochCommitted, Event, RowsFlushed, Warned
 from deltaworks.model.table_ref import TableRef
+from deltaworks.storage.locks.file_lock import locked, table_lock
 from deltaworks.streams.epochs import table_epochs
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from tests.streams.tables import QUICK, SCHEMA, batch, ids, opened, own_files, table

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.engines.deltars import log_tail
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
-from deltaworks.engines.deltars.log_tail import LogTail, tail_of
+from deltaworks.engines.deltars.log import local_tail as log_tail
+from deltaworks.engines.deltars.log.local_tail import LogTail, tail_of
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
 from deltaworks.errors import CommitConflict, CommitUnknown, GuardError
 from deltaworks.model.commit import Txn
-from deltaworks.streams.upkeep import UpkeepPlan
+from deltaworks.streams.maintenance import UpkeepPlan
 from tests.streams.tables import batch, ids, opened, own_files, rows, table
 
 Rival = Callable[[Path], object]
@@ -261,7 +261,7 @@ def test_files_that_somebody_else_removed_are_not_joined(tmp_path: Path) -> None
 
 
 def test_large_groups_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deltaworks.engines.deltars import joining
+    from deltaworks.engines.deltars.write import compaction as joining
 
     with opened(tmp_path, upkeep=NO_UPKEEP) as sink:
         for n in range(4):

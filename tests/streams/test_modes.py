@@ -14,11 +14,11 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
 from deltaworks.errors import BatchKeyError, CommitConflict, InputError, SchemaMismatch
 from deltaworks.model.epochs import Limits
 from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest
-from deltaworks.streams.landing import Spool, partitions_condition
+from deltaworks.streams.commit_rows import Spool, partitions_condition
 from tests.streams.tables import SCHEMA, batch, ids, opened, rows, table
 
 PLACED = pa.schema([("id", pa.int64()), ("c", pa.string())])

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake.transaction import AddAction
 
-from deltaworks.engines.deltars.data_files import DataFolder
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
-from deltaworks.engines.deltars.moments import Moments
-from deltaworks.engines.deltars.rows import delete_rows
+from deltaworks.engines.deltars.query import delete_rows
+from deltaworks.engines.deltars.write.data_files import DataFolder
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.int96_timestamps import Moments
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.streams.opening import NewTable, stream_into
 from tests.streams.tables import opened, rows, table

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltaworks.errors import SchemaMismatch, UnsupportedOperation
+from deltaworks.streams.maintenance import UpkeepPlan
 from deltaworks.streams.opening import NewTable, stream_into
-from deltaworks.streams.upkeep import UpkeepPlan
 from tests.streams.tables import QUICK, SCHEMA, opened
 
 HOSTILE = (

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.statistics import write_parquet
+from deltaworks.engines.deltars.write.statistics import write_parquet
 from tests.streams.skipping import (
     CONDITION,
     FILES,

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from deltaworks.errors import GuardError
 from deltaworks.model.table_ref import TableRef
 from deltaworks.streams.epochs import table_epochs
-from deltaworks.streams.upkeep import UpkeepPlan
+from deltaworks.streams.maintenance import UpkeepPlan
 from tests.streams.tables import batch, ids, opened, own_files, table
 
 FOREIGN = 1_000_000

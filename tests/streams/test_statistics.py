@@ -17,7 +17,7 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.statistics import file_statistics
+from deltaworks.engines.deltars.write.statistics import file_statistics
 from tests.streams.tables import batch, opened
 
 if TYPE_CHECKING:

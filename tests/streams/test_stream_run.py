@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from deltaworks.engines.arrow_files.declared import declared_schema
-from deltaworks.engines.arrow_files.parquet import ParquetFiles
-from deltaworks.engines.deltars.events import EventTable
+from deltaworks.engines.arrow.ddl import declared_schema
+from deltaworks.engines.arrow.parquet_orc import ParquetFiles
+from deltaworks.engines.deltars.event_table.table import EventTable
 from deltaworks.errors import StorageError
 from deltaworks.streams.sink import EpochSink
 from tests.streams.tables import SCHEMA

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.engines.deltars.data_files import DataFolder
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
-from deltaworks.engines.deltars.log_tail import LogTail
-from deltaworks.engines.deltars.unjoining import JoinWatch
+from deltaworks.engines.deltars.log.local_tail import LogTail
+from deltaworks.engines.deltars.write.compaction_undo import JoinWatch
+from deltaworks.engines.deltars.write.data_files import DataFolder
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
 from deltaworks.errors import CommitConflict
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
+from deltaworks.streams.maintenance import UpkeepPlan
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
-from deltaworks.streams.upkeep import UpkeepPlan
 from tests.streams.tables import QUICK, SCHEMA, batch, ids, opened, table
 
 JOINS = UpkeepPlan(checkpoint_every=6, compact_files=2)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import CommitConflict, GuardError, StorageError
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
+from deltaworks.streams.maintenance import UpkeepPlan
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
-from deltaworks.streams.upkeep import UpkeepPlan
 from tests.streams.tables import QUICK, SCHEMA, batch, ids, opened, table
 from tests.workbench import Workbench
 

@@ -17,18 +17,18 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.alike import column_problem, key_problem
 from deltaworks.engines.deltars.arrow import arrow_table
-from deltaworks.engines.deltars.batches import (
+from deltaworks.engines.deltars.schemas import delta_schema
+from deltaworks.engines.deltars.write.batches import (
     GONE,
     BatchTable,
     Change,
     KeyedChange,
     create_table,
 )
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace
-from deltaworks.engines.deltars.schemas import delta_schema
-from deltaworks.engines.deltars.writable import refuse_unwritable
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.spark_parity import column_problem, key_problem
+from deltaworks.engines.deltars.write.write_support import refuse_unwritable
 from deltaworks.errors import CommitConflict, UnsupportedOperation
 from deltaworks.model.commit import Txn
 from deltaworks.model.schema import Schema

@@ -62,7 +62,7 @@ def test_files_a_dead_run_left_behind_do_not_stop_the_table_from_being_made(
 
 
 def test_a_commit_that_cannot_be_found_again_is_unknown_not_done(loader: Loader) -> None:
-    from deltaworks.engines.spark.write import TableWriter
+    from deltaworks.engines.spark.delta.writer import TableWriter
     from deltaworks.model.commit import Txn
     from deltaworks.model.merge_facts import BatchFacts
     from deltaworks.model.write import Append, Layout, Stamp, Upsert, Wish

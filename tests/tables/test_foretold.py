@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from deltaworks.engines.deltars.batches import BatchTable
+from deltaworks.engines.deltars.write.batches import BatchTable
 from deltaworks.errors import DeltaworksError, EngineError
 from tests.tables.loader import Loader
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltaworks.engines import files
-from deltaworks.engines.deltars import events
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.events import EventTable, event_schema
-from deltaworks.engines.deltars.log import check_log
-from deltaworks.engines.deltars.rows import delete_rows
-from deltaworks.engines.spark import measure, text_files
-from deltaworks.engines.spark.csv_files import CsvFiles
-from deltaworks.engines.spark.engine import SparkEngine
-from deltaworks.engines.spark.errors import translate
-from deltaworks.engines.spark.measure import RowCounter
-from deltaworks.engines.spark.text_files import record_error
+from deltaworks.engines.deltars.event_table import table as events
+from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
+from deltaworks.engines.deltars.log.commits import check_log
+from deltaworks.engines.deltars.query import delete_rows
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.spark.delta.tables import SparkEngine
+from deltaworks.engines.spark.errors.translate import translate
+from deltaworks.engines.spark.frames import row_counter as measure
+from deltaworks.engines.spark.frames.row_counter import RowCounter
+from deltaworks.engines.spark.read import text as text_files
+from deltaworks.engines.spark.read.csv import CsvFiles
+from deltaworks.engines.spark.read.text import record_error
 from deltaworks.errors import (
     CommitConflict,
     DamagedTable,
@@ -31,6 +31,7 @@ from deltaworks.errors import (
 from deltaworks.model.commit import Txn
 from deltaworks.model.write import Layout, Stamp
 from deltaworks.sources.delta import DeltaSource
+from deltaworks.storage import listing as files
 from tests.tables.loader import Loader
 from tests.workbench import Workbench
 
@@ -76,7 +77,7 @@ def test_a_data_file_that_is_broken_or_gone_is_named(loader: Loader) -> None:
 
 
 def test_a_table_that_another_writer_made_meanwhile_is_a_conflict(loader: Loader) -> None:
-    from deltaworks.engines.spark.write import TableWriter
+    from deltaworks.engines.spark.delta.writer import TableWriter
 
     loader.load("(1) AS t(id)")
     stamp = Stamp(txn=Txn("late", 1), user_metadata="{}")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.engines.spark.errors import translate
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import DeltaworksError
 from tests.tables.loader import Loader
 

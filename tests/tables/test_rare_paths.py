@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.spark.landing import land_by_key
+from deltaworks.engines.spark.delta.upsert import land_by_key
 from deltaworks.errors import CommitConflict, UnsupportedOperation
 from deltaworks.model.commit import Txn
 from deltaworks.model.write import Layout, Stamp, Upsert

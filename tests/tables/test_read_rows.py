@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.engines.deltars.scan import scan_rows
-from deltaworks.engines.spark.engine import SparkEngine
+from deltaworks.engines.deltars.read.scan import scan_rows
+from deltaworks.engines.spark.delta.tables import SparkEngine
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.selection import Selection
 from deltaworks.tables.plain_values import plain_lists

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from deltaworks.contracts.context import BatchWrite
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.log import commit_files, file_changes
-from deltaworks.engines.spark import revert
-from deltaworks.engines.spark.errors import translate
-from deltaworks.engines.spark.restore import restore
-from deltaworks.engines.spark.revert import revert_files, revert_merge
-from deltaworks.engines.spark.write import TableWriter
+from deltaworks.engines.deltars.log.commits import commit_files, file_changes
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.spark.delta import undo as revert
+from deltaworks.engines.spark.delta.restore import restore
+from deltaworks.engines.spark.delta.undo import revert_files, revert_merge
+from deltaworks.engines.spark.delta.writer import TableWriter
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import CommitConflict, ConstraintViolated, GuardError, VersionNotFound
 from deltaworks.model.commit import Txn, UndoInfo
 from deltaworks.model.table_info import TableInfo

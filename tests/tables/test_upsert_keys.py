@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.spark import winners
+from deltaworks.engines.spark.delta.merge import winners
 from deltaworks.errors import BatchKeyError, SpecError
 from tests.tables.loader import Loader
 from tests.workbench import Workbench

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.spark import diff as comparison
-from deltaworks.engines.spark.diff import diffed, still_new
-from deltaworks.engines.spark.errors import translate
-from deltaworks.engines.spark.keys import measured_keys
-from deltaworks.engines.spark.write import TableWriter
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.spark.delta.merge import diff as comparison
+from deltaworks.engines.spark.delta.merge.diff import diffed, still_new
+from deltaworks.engines.spark.delta.merge.keys import measured_keys
+from deltaworks.engines.spark.delta.writer import TableWriter
+from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.errors import CommitConflict
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_info import TableInfo

@@ -106,8 +106,8 @@ def test_an_unknown_delta_property_is_refused_and_nothing_is_written(bench: Work
 
 
 def test_what_delta_silently_does_not_take_is_an_error(loader: Loader) -> None:
-    from deltaworks.engines.deltars.engine import DeltaRsEngine
-    from deltaworks.engines.spark.layout import verify_layout
+    from deltaworks.engines.deltars.tables import DeltaRsEngine
+    from deltaworks.engines.spark.delta.layout import verify_layout
     from deltaworks.model.write import Layout
 
     loader.load(ROWS)

@@ -15,9 +15,9 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.batches import BatchTable
-from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.engines.spark import hybrid
+from deltaworks.engines.deltars.write.batches import BatchTable
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
+from deltaworks.engines.spark.delta.merge import small_batches as hybrid
 from deltaworks.errors import CommitConflict, EngineError, UnsupportedOperation
 from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.sinks.delta import DeltaSink

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Literal
 
-from deltaworks.engines.objects.claim import Claim, fence_of
-from deltaworks.engines.owner import Fate, Jvm, Owner, read_owner
 from deltaworks.errors import StorageError
+from deltaworks.storage.locks.lease_claim import Claim, fence_of
+from deltaworks.storage.locks.owner import Fate, Jvm, Owner, read_owner
 
 Way = Literal["pass", "lose", "repeat", "delay"]
 """What becomes of a request, or of its answer."""

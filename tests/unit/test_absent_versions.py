@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.files import Names
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import VersionNotFound
+from deltaworks.storage.listing import Names
 
 
 @pytest.mark.parametrize("version", [5, 2**70])

@@ -15,12 +15,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import CommitInfo
 from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.batches import Batches, NewBatch
-from deltaworks.runtime.bounds import take_bounds
-from deltaworks.runtime.evidence import Writer, note_of
-from deltaworks.runtime.ledger import landed_sink
-from deltaworks.runtime.trust import verify_sinks
-from deltaworks.runtime.workplace import Workplace, new_run
+from deltaworks.runtime.batch.lifecycle import Batches, NewBatch
+from deltaworks.runtime.batch.verify_sinks import verify_sinks
+from deltaworks.runtime.environment import Workplace, new_run
+from deltaworks.runtime.ledger.evidence import Writer, note_of
+from deltaworks.runtime.ledger.table import landed_sink
+from deltaworks.runtime.source_bounds import take_bounds
 from tests.workbench import Answer, Workbench
 
 PIPELINE = (

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltaworks.engines.deltars.alike import (
+from deltaworks.engines.deltars.write.spark_parity import (
     column_problem,
     key_problem,
     property_problem,
     value_problem,
 )
-from deltaworks.engines.deltars.writable import may_forget, refuse_properties
+from deltaworks.engines.deltars.write.write_support import may_forget, refuse_properties
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.schema import Schema
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from deltaworks.engines.spark.kafka_rows import _avro_record
+from deltaworks.engines.spark.read.kafka import _avro_record
 from deltaworks.errors import InputError
 
 

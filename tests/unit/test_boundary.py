@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from deltaworks.engines.spark.session import cancel_work
+from deltaworks.engines.spark.session.start import cancel_work
 from deltaworks.errors import ConstraintViolated, EngineError, InputError
 from deltaworks.pipeline.stages import Extract, Load
-from deltaworks.runtime.boundary import step_boundary
+from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.sinks.delta import DeltaSink
 from deltaworks.sources.csv import CsvSource
 

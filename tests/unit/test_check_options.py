@@ -200,7 +200,7 @@ def test_words_about_a_check_do_not_make_another_pipeline(desk: Workbench) -> No
 def test_a_misspelt_pipeline_is_named_with_the_right_one(
     desk: Workbench, command: tuple[str, ...]
 ) -> None:
-    from deltaworks.runtime.records import RunRecords
+    from deltaworks.runtime.run_records import RunRecords
 
     desk.pipeline("orders", CHECKED + "load: {type: delta, table: t}\n")
     desk.pipeline("broken", "extract: [")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.pipeline.merge_order import MergeOrder, order_of
+from deltaworks.pipeline.classic.merge_order import MergeOrder, order_of
 from deltaworks.pipeline.parse import read_pipeline
 from tests.unit.classic_files import NAMES, classic, native, save, sink, source
 from tests.workbench import Workbench, run_cli

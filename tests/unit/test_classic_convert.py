@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from deltaworks.model.table_ref import table_path_problem
-from deltaworks.pipeline.native_text import native_text
+from deltaworks.pipeline.classic.to_yaml import native_text
 from deltaworks.pipeline.parse import read_document, read_pipeline
 from tests.unit.classic_files import NAMES, classic, save
 from tests.workbench import Workbench

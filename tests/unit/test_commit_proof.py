@@ -11,8 +11,8 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from deltaworks.engines.deltars.commit_proof import landed_before, own_commit
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.look import Look
+from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import CommitConflict, GuardError
 from deltaworks.model.commit import LANDED_BEFORE, Txn
 from deltaworks.model.write import Stamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.deltars.conditions import Sides, portable
+from deltaworks.engines.deltars.write.sql_conditions import Sides, portable
 
 COLUMNS = {
     "id": ("id", "long"),

@@ -10,15 +10,15 @@ from typing import Any, cast
 
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructType
 
-from deltaworks.config.storage import Stores
-from deltaworks.engines.spark.connection import held, let_go_of_all, sibling
-from deltaworks.engines.spark.session import reach_stores
-from deltaworks.engines.spark.strings import plain
+from deltaworks.config.object_stores import Stores
+from deltaworks.engines.spark.frames.strings import plain
+from deltaworks.engines.spark.session.connect import held, let_go_of_all, sibling
+from deltaworks.engines.spark.session.start import reach_stores
 
 PROGRAM = """
 import sys
-from deltaworks.engines.spark.confs import SessionSettings
-from deltaworks.engines.spark.connection import connect
+from deltaworks.engines.spark.session.conf import SessionSettings
+from deltaworks.engines.spark.session.connect import connect
 from deltaworks.errors import DeltaworksError
 
 if sys.argv[2] == "missing":

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import ValidationError
 
+from deltaworks.config.credentials.credential import Credential
+from deltaworks.config.credentials.memory import MemoryVault
 from deltaworks.config.project import load_project
-from deltaworks.config.vault.credential import Credential
-from deltaworks.config.vault.memory import MemoryVault
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.source import Source

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from deltaworks.contracts.context import Site
-from deltaworks.engines.spark.csv_files import CsvFiles
+from deltaworks.engines.spark.read.csv import CsvFiles
 from deltaworks.sources.csv import CsvSource
 
 

@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.databases.address import Address
-from deltaworks.engines.databases.errors import database_error, first_line
-from deltaworks.engines.databases.mysql import MYSQL
-from deltaworks.engines.databases.postgres import POSTGRES, _connecting_kind
-from deltaworks.engines.databases.server import Column
-from deltaworks.engines.databases.slices import PART, Slices, block_slices, parts_for, value_slices
-from deltaworks.engines.spark.jdbc_errors import jdbc_error
+from deltaworks.connectors.databases.connection_params import Address
+from deltaworks.connectors.databases.dialect import Column
+from deltaworks.connectors.databases.errors import database_error, first_line
+from deltaworks.connectors.databases.mysql import MYSQL
+from deltaworks.connectors.databases.postgres import POSTGRES, _connecting_kind
+from deltaworks.connectors.databases.read_partitions import (
+    PART,
+    Slices,
+    block_slices,
+    parts_for,
+    value_slices,
+)
+from deltaworks.engines.spark.errors.jdbc import jdbc_error
 from deltaworks.errors import (
     CommitUnknown,
     ConstraintViolated,

@@ -11,7 +11,7 @@ import pytest
 
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import FILES, UNBOUNDED, Bounds, FileStamp
-from deltaworks.runtime.decide import (
+from deltaworks.runtime.batch.decide import (
     Abandon,
     Complete,
     Intent,
@@ -24,7 +24,7 @@ from deltaworks.runtime.decide import (
     decide,
     finish_only,
 )
-from deltaworks.runtime.ledger_state import (
+from deltaworks.runtime.ledger.state import (
     ABANDONED,
     DONE,
     PLANNED,

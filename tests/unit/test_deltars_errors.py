@@ -12,10 +12,10 @@ import pytest
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from deltaworks.engines.deltars import soundness
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.log import check_log, open_table
-from deltaworks.engines.deltars.log_names import log_names
+from deltaworks.engines.deltars.log import soundness
+from deltaworks.engines.deltars.log.commits import check_log, open_table
+from deltaworks.engines.deltars.log.file_names import log_names
 from deltaworks.errors import (
     CommitConflict,
     DamagedData,

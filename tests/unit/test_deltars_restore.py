@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.config.storage import Stores
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.restore import restore
+from deltaworks.config.object_stores import Stores
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.deltars.write.restore import restore
 from deltaworks.errors import CommitConflict
 
 

@@ -11,8 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from deltaworks.config.project import load_project
-from deltaworks.engines.spark.confs import SessionSettings, build_conf, refuse_contradictions
-from deltaworks.engines.spark.home import find_spark_home
+from deltaworks.engines.spark.java.spark_home import find_spark_home
+from deltaworks.engines.spark.session.conf import SessionSettings, build_conf, refuse_contradictions
 from tests.workbench import run_cli
 
 FOLDER = Path(__file__).parents[2] / "docs" / "deploy"

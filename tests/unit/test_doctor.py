@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltaworks.doctor import Finding, examine
-from deltaworks.engines.spark.connector_jars import CONNECTOR_JARS
+from deltaworks.engines.spark.jars.connectors import CONNECTOR_JARS
 
 VERSIONS = {"pyspark": "4.2.0", "delta-spark": "4.4.0", "deltalake": "1.6.6"}
 

@@ -14,24 +14,30 @@ from pyarrow import orc
 from pyspark.sql.types import StructType
 
 from deltaworks.contracts.registry import find_plugin
-from deltaworks.engines.drift import Drift, FileDrift, refuse_twins
-from deltaworks.engines.files import file_bounds
-from deltaworks.engines.footers import (
+from deltaworks.engines.spark.frames.text_formats import format_problem
+from deltaworks.engines.spark.read.drifting_files import (
+    Part,
+    differences,
+    extended,
+    settled,
+    united,
+)
+from deltaworks.engines.spark.read.files import FileRows
+from deltaworks.engines.spark.read.json import JsonFiles, first_with
+from deltaworks.engines.spark.read.json_fields import judge_fields
+from deltaworks.errors import InputError
+from deltaworks.model.batch import Bounds
+from deltaworks.sources.csv import CsvSource
+from deltaworks.sources.parquet import ParquetSource
+from deltaworks.storage.drift import Drift, FileDrift, refuse_twins
+from deltaworks.storage.listing import file_bounds
+from deltaworks.storage.parquet_footers import (
     alike,
     avro_header,
     orc_footer,
     parquet_footer,
     rows_in_footers,
 )
-from deltaworks.engines.spark.file_parts import Part, differences, extended, settled, united
-from deltaworks.engines.spark.file_rows import FileRows
-from deltaworks.engines.spark.json_fields import judge_fields
-from deltaworks.engines.spark.json_files import JsonFiles, first_with
-from deltaworks.engines.spark.text_formats import format_problem
-from deltaworks.errors import InputError
-from deltaworks.model.batch import Bounds
-from deltaworks.sources.csv import CsvSource
-from deltaworks.sources.parquet import ParquetSource
 from deltaworks.transforms.cast import CastTransform
 
 OTHER = FileDrift(path="in/b.csv", unknown=("phone", "fax"), missing=("last",), line=1)

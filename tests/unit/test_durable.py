@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.durable import fsync_path, fsync_paths, make_durable, torn_files
 from deltaworks.errors import StorageError
+from deltaworks.storage.durability import fsync_path, fsync_paths, make_durable, torn_files
 
 SYNCED = list[str]
 

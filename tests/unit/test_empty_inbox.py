@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.files import file_bounds, found_files
 from deltaworks.errors import InputError
+from deltaworks.storage.listing import file_bounds, found_files
 from tests.workbench import Workbench
 
 INBOX = """

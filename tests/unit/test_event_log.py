@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.confs import SessionSettings, build_conf, command_line_conf
-from deltaworks.engines.spark.event_log import EventLog, event_log, publish_events
+from deltaworks.engines.spark.session.conf import SessionSettings, build_conf, command_line_conf
+from deltaworks.engines.spark.session.event_log import EventLog, event_log, publish_events
 from deltaworks.errors import StorageError
 from deltaworks.redact import know_secret
 

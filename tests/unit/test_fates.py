@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import typer
 
-from deltaworks.cli.run import _end
+from deltaworks.cli.commands.run import _end
 from deltaworks.contracts.registry import find_plugin
 from deltaworks.errors import GuardError, Interrupted
 from deltaworks.model.results import FAILED, PARKED, RunResult, StepResult, status_of
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Apply
-from deltaworks.runtime.fates import Passed, rows_dropped
-from deltaworks.runtime.frames import Count, StepFrame
+from deltaworks.runtime.evaluation.frames import Count, StepFrame
+from deltaworks.runtime.evaluation.row_fates import Passed, rows_dropped
 from tests.workbench import Workbench
 
 READ = "extract: {type: csv, path: in.csv%s}\n"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deltaworks.engines.deltars.scope import _rows, file_scope
+from deltaworks.engines.deltars.file_pruning import _rows, file_scope
 from deltaworks.model.merge_facts import KeyRange
 
 

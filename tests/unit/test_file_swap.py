@@ -14,8 +14,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.file_swap import FileSwap, commit_swap, file_names, file_swap
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.deltars.write.commit_undo import (
+    FileSwap,
+    commit_swap,
+    file_names,
+    file_swap,
+)
 from deltaworks.errors import CommitConflict, GuardError, VersionNotFound
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_info import TableInfo

@@ -13,7 +13,7 @@ from deltaworks.contracts.context import Site
 from deltaworks.errors import InputError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.pipeline.stages import Extract, Plan
-from deltaworks.runtime.bounds import FileWatch
+from deltaworks.runtime.source_bounds import FileWatch
 from deltaworks.sources.csv import CsvSource
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.config.files import dotted, load_document, parse_document, shown_path
+from deltaworks.config.documents import dotted, load_document, parse_document, shown_path
 from deltaworks.errors import ConfigError, SpecError
 
 FILE = Path("orders.yaml")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.folder_manifest import MANIFEST, is_ours
-from deltaworks.engines.spark.local_folder import LocalFolder
+from deltaworks.engines.spark.write.folder_local import LocalFolder
 from deltaworks.errors import InputError
 from deltaworks.model.commit import Txn
+from deltaworks.storage.folder_manifest import MANIFEST, is_ours
 
 SPARKS = "part-00000-5d0f3a7e-1c2b-4a5d-9e8f-001122334455-c000.csv"
 MARKED = f"batch00000001-0123abcd-{SPARKS}"

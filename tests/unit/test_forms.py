@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltaworks.engines.spark.forms import form, needs_form
+from deltaworks.engines.spark.frames.comparable import form, needs_form
 
 TEXTS = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from deltaworks.errors import Interrupted
-from deltaworks.runtime.halt import BY_USER, Halt
+from deltaworks.runtime.cancellation import BY_USER, Halt
 
 
 def test_ctrl_c_that_is_swallowed_stops_the_run_at_its_next_stage() -> None:

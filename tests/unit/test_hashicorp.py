@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.hashicorp import HashicorpVault
-from deltaworks.config.vault.settings import VaultSettings
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.hashicorp import HashicorpVault
+from deltaworks.config.credentials.settings import VaultSettings
 from deltaworks.errors import ConfigError
 from deltaworks.redact import MASK, scrub
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.config.files import parse_document
+from deltaworks.config.documents import parse_document
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.errors import Problem
 from deltaworks.redact import MASK, scrub

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.jars import download_failure, ensure_jars, missing_jars
-from deltaworks.engines.spark.java import JavaHome, find_java
+from deltaworks.engines.spark.jars.resolve import download_failure, ensure_jars, missing_jars
+from deltaworks.engines.spark.java.find import JavaHome, find_java
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import MissingDependencyError, StorageError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.java import find_java
+from deltaworks.engines.spark.java.find import find_java
 from deltaworks.errors import MissingDependencyError
 
 VECTOR = "java.base jdk.incubator.vector"

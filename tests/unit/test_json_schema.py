@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from deltaworks.config.files import parse_document
+from deltaworks.config.documents import parse_document
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
 from deltaworks.pipeline.json_schema import DRAFT, _model, pipeline_schema, project_schema
 from tests.unit.json_schema_rules import ABOUT, RULES, violations, words

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltaworks.config.files import load_document, parse_document
+from deltaworks.config.documents import load_document, parse_document
 from deltaworks.errors import SpecError
 
 FILE = Path("orders.json")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.engines.kafka.access import KafkaAccess, kafka_access, option_problem
-from deltaworks.engines.kafka.errors import translated
-from deltaworks.engines.kafka.ranges import identity_of, same_name
-from deltaworks.engines.kafka.topics import TopicInfo
-from deltaworks.engines.spark.kafka_errors import kafka_error
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.connectors.kafka.client_config import KafkaAccess, kafka_access, option_problem
+from deltaworks.connectors.kafka.errors import translated
+from deltaworks.connectors.kafka.offsets import identity_of, same_name
+from deltaworks.connectors.kafka.topics import TopicInfo
+from deltaworks.engines.spark.errors.kafka import kafka_error
 from deltaworks.errors import (
     ConfigError,
     GuardError,
@@ -219,7 +219,7 @@ def test_the_java_client_is_put_into_words(
 def test_a_missing_client_is_told_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from deltaworks.engines.kafka.topics import kafka_package
+    from deltaworks.connectors.kafka.topics import kafka_package
 
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(MissingDependencyError) as caught:

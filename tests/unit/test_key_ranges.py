@@ -6,7 +6,12 @@ import json
 
 import pytest
 
-from deltaworks.engines.spark.key_ranges import condition, found_range, has_range, usable
+from deltaworks.engines.spark.delta.merge.key_ranges import (
+    condition,
+    found_range,
+    has_range,
+    usable,
+)
 from deltaworks.model.merge_facts import KeyRange
 from deltaworks.model.schema import Schema
 

@@ -16,8 +16,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from deltaworks.engines.objects.claim import LEASE_SECONDS, Claim
-from deltaworks.engines.owner import Fate, Owner
+from deltaworks.storage.locks.lease_claim import LEASE_SECONDS, Claim
+from deltaworks.storage.locks.owner import Fate, Owner
 from tests.unit.lease_world import Driver, Way, World, fence_in
 
 WAYS = st.sampled_from(["pass", "pass", "pass", "lose", "repeat", "delay"])

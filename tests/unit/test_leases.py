@@ -13,13 +13,13 @@ from typing import Any
 import psutil
 import pytest
 
-from deltaworks.config.storage import NO_STORES
-from deltaworks.engines.objects import claim as claims
-from deltaworks.engines.objects import lease as leases
-from deltaworks.engines.objects.claim import Claim
-from deltaworks.engines.objects.lease import Lease, Patience, leased
-from deltaworks.engines.owner import named_jvm, signature
+from deltaworks.config.object_stores import NO_STORES
 from deltaworks.errors import GuardError, StorageError
+from deltaworks.storage.locks import lease as leases
+from deltaworks.storage.locks import lease_claim as claims
+from deltaworks.storage.locks.lease import Lease, Patience, leased
+from deltaworks.storage.locks.lease_claim import Claim
+from deltaworks.storage.locks.owner import named_jvm, signature
 
 LOCK = "s3://lake/wh/.orders.lock"
 NOBODY = 2**22 + 1

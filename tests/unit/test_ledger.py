@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.deltars.events import EventTable, event_schema
+from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
 from deltaworks.errors import CommitConflict, DamagedTable, GuardError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp, Pin
 from deltaworks.model.commit import CommitInfo, SinkState, Txn
-from deltaworks.runtime.ledger import Ledger, landed_sink, replay
-from deltaworks.runtime.ledger_state import (
+from deltaworks.runtime.ledger.state import (
     ABANDONED,
     DONE,
     NOT_RESTORED,
@@ -30,6 +29,7 @@ from deltaworks.runtime.ledger_state import (
     Restore,
     SinkEntry,
 )
+from deltaworks.runtime.ledger.table import Ledger, landed_sink, replay
 
 AT = datetime(2026, 1, 2, 10, tzinfo=UTC)
 SINK = SinkEntry(name="delta", app_id="app", identity="table", txn_found=None)
@@ -252,7 +252,7 @@ def test_event_tables_without_a_transaction_take_everybody(tmp_path: Path) -> No
 def test_many_small_files_are_joined_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.events._MOST_FILES", 3)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 3)
     table = EventTable(f"{tmp_path}/events", event_schema([("n", "number")]))
     for n in range(5):
         table.append({"n": n})
@@ -274,7 +274,7 @@ def test_a_damaged_ledger_is_named_and_not_taken_for_empty(tmp_path: Path) -> No
 def test_a_full_disk_is_told_before_delta_rs_panics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.events._LEAST_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._LEAST_FREE_BYTES", 1 << 62)
     with pytest.raises(StorageError, match="no space left"):
         ledger(tmp_path).planned(entry(1), LedgerState())
 

@@ -19,16 +19,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deltaworks.engines import lock, owner
-from deltaworks.engines.lock import locked, pipeline_lock, table_lock, writer_lock
-from deltaworks.engines.owner import fate, lives, named_jvm, owner_text, signature, ticks_of
 from deltaworks.errors import GuardError, Interrupted, StorageError
-from deltaworks.runtime.halt import Halt, by_ctrl_c
+from deltaworks.runtime.cancellation import Halt, by_ctrl_c
+from deltaworks.storage.locks import file_lock as lock
+from deltaworks.storage.locks import owner
+from deltaworks.storage.locks.file_lock import locked, pipeline_lock, table_lock, writer_lock
+from deltaworks.storage.locks.owner import fate, lives, named_jvm, owner_text, signature, ticks_of
 
 HOLD = """
 import sys
 from pathlib import Path
-from deltaworks.engines.lock import locked
+from deltaworks.storage.locks.file_lock import locked
 with locked([Path(p) for p in sys.argv[1:]], wait_seconds=5, notify=print):
     print("mine", flush=True)
     sys.stdin.read()
@@ -445,7 +446,7 @@ def test_two_threads_of_one_process_do_not_share_a_lock(tmp_path: Path) -> None:
 FORK = """
 import os, sys, time
 from pathlib import Path
-from deltaworks.engines.lock import locked
+from deltaworks.storage.locks.file_lock import locked
 path = Path(sys.argv[1])
 with locked([path], wait_seconds=0, notify=print):
     child = os.fork()

@@ -5,11 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.network import (
-    java_network_options,
-    proxy_options,
-    trust_options,
-)
+from deltaworks.engines.spark.java.network import java_network_options, proxy_options, trust_options
 from deltaworks.errors import ConfigError
 
 

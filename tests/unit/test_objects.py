@@ -12,15 +12,15 @@ from typing import ClassVar
 import pytest
 from obstore.store import GCSStore, MemoryStore
 
-from deltaworks.config.storage import StorageSettings, Stores
-from deltaworks.engines import locations
-from deltaworks.engines.folder_manifest import counted, is_landed, short_name
-from deltaworks.engines.objects import bucket as client
-from deltaworks.engines.objects.bucket import Bucket
-from deltaworks.engines.objects.errors import reaching, unreachable
-from deltaworks.engines.owner import fate, read_owner, shown_owner
+from deltaworks.config.object_stores import StorageSettings, Stores
 from deltaworks.errors import MissingDependencyError, StorageError
 from deltaworks.model.table_ref import absolute
+from deltaworks.storage import objects as client
+from deltaworks.storage import paths as locations
+from deltaworks.storage.folder_manifest import counted, is_landed, short_name
+from deltaworks.storage.locks.owner import fate, read_owner, shown_owner
+from deltaworks.storage.object_errors import reaching, unreachable
+from deltaworks.storage.objects import Bucket
 
 KEY = {"private_key": "x", "private_key_id": "1", "client_email": "a@b", "disable_oauth": True}
 AZURE = "abfss://lake@shop.dfs.core.windows.net/x"

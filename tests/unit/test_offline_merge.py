@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deltaworks.contracts.context import Site
-from deltaworks.engines.spark.merge import merge_sql
+from deltaworks.engines.spark.delta.merge.merge_sql import merge_sql
 from deltaworks.sinks.delta import DeltaSink
 
 BUT_KEYS = "/* all columns of the batch but the keys */"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars import one_per_key as module
-from deltaworks.engines.deltars.one_per_key import one_per_key
+from deltaworks.engines.deltars.write import dedupe as module
+from deltaworks.engines.deltars.write.dedupe import one_per_key
 from deltaworks.model.write import KeepOne
 
 NEWEST, OLDEST = KeepOne(keep="newest", by="ts"), KeepOne(keep="oldest", by="ts")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import combinations
 
-from deltaworks.runtime.ledger_state import BatchEntry, LedgerState, SinkEntry
-from deltaworks.runtime.parking import folder_name, parked_here
+from deltaworks.runtime.ledger.parking import folder_name, parked_here
+from deltaworks.runtime.ledger.state import BatchEntry, LedgerState, SinkEntry
 
 
 def test_no_two_sinks_share_a_folder_even_where_case_does_not_count() -> None:

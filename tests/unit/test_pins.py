@@ -7,7 +7,7 @@ import shutil
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from deltaworks.runtime.bounds import take_pins, why_unpinned
+from deltaworks.runtime.source_bounds import take_pins, why_unpinned
 from tests.workbench import Workbench
 
 PIPELINE = """

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from deltaworks.config.storage import StoreAccess
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
-from deltaworks.engines.deltars.buckets import refusal
-from deltaworks.engines.reach import reach
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
+from deltaworks.config.object_stores import StoreAccess
+from deltaworks.engines.deltars.bucket_check import refusal
 from deltaworks.errors import StorageError
+from deltaworks.storage.tcp_check import reach
 from tests.workbench import Workbench
 
 HERE = "127.0.0.1"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.project_code import fingerprint_of
+from deltaworks.engines.spark.transforms.python_fingerprint import fingerprint_of
 from deltaworks.errors import SpecError
 from tests.workbench import Workbench
 

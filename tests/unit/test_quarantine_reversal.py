@@ -9,8 +9,8 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from deltaworks.model.batch import Replay
-from deltaworks.runtime.ledger_state import PLANNED, BatchEntry
-from deltaworks.runtime.quarantine import Quarantine
+from deltaworks.runtime.ledger.state import PLANNED, BatchEntry
+from deltaworks.runtime.quarantine.table import Quarantine
 
 NAMES = ("project", "pipeline", "stage", "kind", "rule", "reason", "row", "run_id")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from deltaworks.model.batch import FILES, OFFSETS, VERSION, Bounds, FileStamp
-from deltaworks.runtime.lost_history import _lost
-from deltaworks.runtime.two_readers import _again, without_read
+from deltaworks.runtime.recovery.lost_history import _lost
+from deltaworks.runtime.streams.shared_position import _again, without_read
 
 
 def files(*names: str, size: int = 1) -> Bounds:

@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.lock import locked, may_be_held, pipeline_lock
-from deltaworks.engines.owner import signature
 from deltaworks.errors import InputError
 from deltaworks.model.results import FAILED, SUCCEEDED, BatchResult, RunResult
-from deltaworks.runtime.records import RunRecords
+from deltaworks.runtime.run_records import RunRecords
+from deltaworks.storage.locks.file_lock import locked, may_be_held, pipeline_lock
+from deltaworks.storage.locks.owner import signature
 from tests.workbench import Workbench
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_run_that_cannot_be_seen_from_here_runs_as_long_as_its_pipeline_is_loc
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = {**signature(None), "machine": "another", "boot": "another"}
-    monkeypatch.setattr("deltaworks.runtime.records.signature", lambda _: elsewhere)
+    monkeypatch.setattr("deltaworks.runtime.run_records.signature", lambda _: elsewhere)
     records = RunRecords(str(tmp_path), "shop")
     records.started("run-1", "orders", AT)
     lock = pipeline_lock(str(tmp_path), "orders")

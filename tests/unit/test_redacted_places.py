@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from deltaworks.cli.output import error_line, line, print_json, print_table, print_text
-from deltaworks.engines.spark.confs import (
+from deltaworks.engines.spark.session.conf import (
     SessionSettings,
     build_conf,
     command_line_conf,
     refuse_exposed,
 )
-from deltaworks.engines.spark.printed import PrintedLog
+from deltaworks.engines.spark.session.jvm_log import PrintedLog
 from deltaworks.errors import ConfigError, DeltaworksError, Problem
 from deltaworks.log import set_up_logging
 from deltaworks.model.batch import Bounds
 from deltaworks.redact import MASK, know_secret, safe_json
-from deltaworks.runtime.ledger import Ledger
-from deltaworks.runtime.ledger_state import PLANNED, BatchEntry, LedgerState
+from deltaworks.runtime.ledger.state import PLANNED, BatchEntry, LedgerState
+from deltaworks.runtime.ledger.table import Ledger
 from deltaworks.sinks.delta import DeltaSink
 from tests.workbench import Workbench
 

@@ -7,7 +7,7 @@ import pytest
 from deltaworks.config.project import load_project
 from deltaworks.errors import GuardError
 from deltaworks.pipeline.catalog import find_pipeline, load_plan
-from deltaworks.runtime.reentry import Way, way_back
+from deltaworks.runtime.quarantine.replay import Way, way_back
 from tests.workbench import Workbench
 
 PIPELINE = """

@@ -10,8 +10,8 @@ import pytest
 
 from deltaworks.errors import DeltaworksError, Interrupted, RunError
 from deltaworks.model.results import FAILED, SUCCEEDED, RunResult
-from deltaworks.runtime.halt import Halt, by_ctrl_c
-from deltaworks.runtime.schedule import Job, run_jobs
+from deltaworks.runtime.cancellation import Halt, by_ctrl_c
+from deltaworks.runtime.runs.schedule import Job, run_jobs
 
 
 def result(name: str, error: DeltaworksError | None = None) -> RunResult:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.config.files import parse_document
+from deltaworks.config.documents import parse_document
 from deltaworks.config.interpolate import Names, interpolate
 from deltaworks.config.project import load_project
-from deltaworks.config.secret_literals import secret_problems
+from deltaworks.config.secret_scan import secret_problems
 from deltaworks.config.secret_words import is_secret_word
-from deltaworks.engines.spark.confs import command_line_conf
+from deltaworks.engines.spark.session.conf import command_line_conf
 from deltaworks.errors import SpecError
 from deltaworks.redact import MASK, scrub
 from tests.architecture.source_tree import ROOT

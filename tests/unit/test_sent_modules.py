@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.engines.spark.python_function import _by_value
+from deltaworks.engines.spark.transforms.python import _by_value
 
 
 @pytest.fixture

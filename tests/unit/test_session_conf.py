@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.confs import (
+from deltaworks.engines.spark.java.memory import (
+    collector_options,
+    driver_memory_mebibytes,
+    machine_memory_bytes,
+)
+from deltaworks.engines.spark.session.conf import (
     DELTA_EXTENSION,
     SessionSettings,
     build_conf,
     command_line_conf,
     refuse_contradictions,
 )
-from deltaworks.engines.spark.launch import first_cause
-from deltaworks.engines.spark.memory import (
-    collector_options,
-    driver_memory_mebibytes,
-    machine_memory_bytes,
-)
-from deltaworks.engines.spark.relied_on import ALWAYS, DELTA_CATALOG, UNLESS_TOLD
+from deltaworks.engines.spark.session.jvm import first_cause
+from deltaworks.engines.spark.session.required_conf import ALWAYS, DELTA_CATALOG, UNLESS_TOLD
 from deltaworks.errors import ConfigError
 
 JARS = (Path("/ca che/a.jar"), Path("/ca che/b.jar"))

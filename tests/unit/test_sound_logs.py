@@ -13,15 +13,14 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.contracts.context import Site
-from deltaworks.engines.clearance import require_free
-from deltaworks.engines.deltars import commit_facts, data_presence, soundness
-from deltaworks.engines.deltars.deletion_vectors import check_vectors
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.log import check_log
-from deltaworks.engines.deltars.log_names import log_names
-from deltaworks.engines.deltars.restore import restore
-from deltaworks.engines.deltars.soundness import sound_log
-from deltaworks.engines.spark.first_load import tidied
+from deltaworks.engines.deltars.log import commit_facts, data_presence, soundness
+from deltaworks.engines.deltars.log.commits import check_log
+from deltaworks.engines.deltars.log.deletion_vectors import check_vectors
+from deltaworks.engines.deltars.log.file_names import log_names
+from deltaworks.engines.deltars.log.soundness import sound_log
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.deltars.write.restore import restore
+from deltaworks.engines.spark.delta.first_load import tidied
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,
@@ -38,6 +37,7 @@ from deltaworks.errors import (
 from deltaworks.sinks.delta import DeltaSink
 from deltaworks.sources.delta import DeltaSource
 from deltaworks.sources.delta_changes import DeltaChangesSource
+from deltaworks.storage.table_path import require_free
 from deltaworks.streams.opening import stream_into
 from tests.unit.damages import (
     DATA,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.spark.causes import Cause
-from deltaworks.engines.spark.errors import (
+from deltaworks.engines.spark.errors.causes import Cause
+from deltaworks.engines.spark.errors.translate import (
     _BY_CONDITION,
     _by_class_or_words,
     _rule,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
-from deltaworks.engines.spark.layout import STATS_COLUMNS, first_properties, statistics_columns
+from deltaworks.engines.spark.delta.layout import (
+    STATS_COLUMNS,
+    first_properties,
+    statistics_columns,
+)
 from deltaworks.model.schema import Schema
 from deltaworks.model.write import Layout
 

@@ -9,23 +9,19 @@ from typing import Any
 
 import pytest
 
+from deltaworks.config.credentials.credential import parse_credential
+from deltaworks.config.credentials.memory import MemoryVault
+from deltaworks.config.object_stores import StoreAccess, store_place
 from deltaworks.config.project import ProjectConfig, load_project
-from deltaworks.config.storage import StoreAccess, store_place
-from deltaworks.config.vault.credential import parse_credential
-from deltaworks.config.vault.memory import MemoryVault
 from deltaworks.doctor import examine_storage
-from deltaworks.engines.object_stores import (
-    delta_rs_options,
-    hadoop_settings,
-    log_store_settings,
-)
-from deltaworks.engines.spark import session
-from deltaworks.engines.spark.confs import SessionSettings
-from deltaworks.engines.spark.s3_jars import S3_JARS
+from deltaworks.engines.spark.jars.s3 import S3_JARS
+from deltaworks.engines.spark.session import start as session
+from deltaworks.engines.spark.session.conf import SessionSettings
 from deltaworks.errors import ConfigError, SpecError
-from deltaworks.pipeline.places import with_credentials
+from deltaworks.pipeline.locations import with_credentials
 from deltaworks.redact import MASK, scrub
-from deltaworks.runtime.session import SparkStarter
+from deltaworks.runtime.spark import SparkStarter
+from deltaworks.storage.engine_options import delta_rs_options, hadoop_settings, log_store_settings
 
 AWS = {"AWS_ACCESS_KEY_ID": "env-access-1", "AWS_SECRET_ACCESS_KEY": "env-secret-1"}
 KEYS = {"access_key": "vault-access-1", "secret_key": "vault-secret-1", "region": "eu-vault"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from deltaworks.engines.spark.strategy import Strategy, choose, shuffled_bytes
+from deltaworks.engines.spark.delta.merge.strategy import Strategy, choose, shuffled_bytes
 from deltaworks.model.merge_facts import BatchFacts, DiffFacts, FileScope
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo

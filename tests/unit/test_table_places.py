@@ -10,11 +10,11 @@ import pytest
 from deltalake import write_deltalake
 
 from deltaworks.api import Project
-from deltaworks.engines.files import spark_paths
-from deltaworks.engines.partitions import partition_keys
 from deltaworks.errors import ConfigError, InputError
 from deltaworks.model.batch import Bounds, FileStamp
 from deltaworks.model.table_ref import table_path_problem
+from deltaworks.storage.hive_partitions import partition_keys
+from deltaworks.storage.listing import spark_paths
 from tests.workbench import Workbench
 
 FINE = (

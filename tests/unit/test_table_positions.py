@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from deltaworks.connectors.delta.source import TableSource
 from deltaworks.contracts.context import Site
-from deltaworks.engines.deltars.table_source import TableSource
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import FILES, Bounds, same_bounds
 from deltaworks.sources.delta import DeltaSource

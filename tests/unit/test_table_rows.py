@@ -16,10 +16,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.contracts.engine import CanRead
-from deltaworks.engines.deltars.data_files import DataFolder
-from deltaworks.engines.deltars.filters import filter_sql
-from deltaworks.engines.deltars.readable import refuse_misread_rows
-from deltaworks.engines.deltars.scan import scan_rows
+from deltaworks.engines.deltars.read.filters import filter_sql
+from deltaworks.engines.deltars.read.read_support import refuse_misread_rows
+from deltaworks.engines.deltars.read.scan import scan_rows
+from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.errors import ConfigError, UnsupportedOperation
 from deltaworks.model.selection import Selection
 from deltaworks.model.table_ref import TableRef

@@ -11,18 +11,18 @@ from pydantic import ValidationError
 from pyspark.sql import Row
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from deltaworks.engines import footers
-from deltaworks.engines.files import file_bounds, refuse_other_files
-from deltaworks.engines.partitions import partition_base, partition_keys
-from deltaworks.engines.spark.csv_files import CsvFiles
-from deltaworks.engines.spark.json_files import JsonFiles, first_fault, refuse_lines
-from deltaworks.engines.spark.text_files import find_other_text, refuse_other_text
+from deltaworks.engines.spark.read.csv import CsvFiles
+from deltaworks.engines.spark.read.json import JsonFiles, first_fault, refuse_lines
+from deltaworks.engines.spark.read.text import find_other_text, refuse_other_text
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 from deltaworks.sources.avro import AvroSource
 from deltaworks.sources.csv import CsvSource
 from deltaworks.sources.json import JsonSource
 from deltaworks.sources.text import TextSource
+from deltaworks.storage import parquet_footers as footers
+from deltaworks.storage.hive_partitions import partition_base, partition_keys
+from deltaworks.storage.listing import file_bounds, refuse_other_files
 
 LINES = JsonFiles(encoding="UTF-8", multiline=False)
 INNER = StructType([StructField("n", IntegerType())])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from deltaworks.runtime.ledger_state import (
+from deltaworks.runtime.ledger.state import (
     DONE,
     REVERTED,
     UNDONE,
@@ -16,7 +16,7 @@ from deltaworks.runtime.ledger_state import (
     after_restore,
     after_undo,
 )
-from deltaworks.runtime.timeline import Standing, sinks_of, standing
+from deltaworks.runtime.ledger.timeline import Standing, sinks_of, standing
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 A = frozenset({"a"})

@@ -10,11 +10,11 @@ from typing import IO
 
 import pytest
 
-from deltaworks.engines.files import found_files, refuse_other_files
-from deltaworks.engines.footers import Footer, rows_in_footers
-from deltaworks.engines.spark.json_files import JsonFiles
+from deltaworks.engines.spark.read.json import JsonFiles
 from deltaworks.errors import DeltaworksError, InputError, StorageError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
+from deltaworks.storage.listing import found_files, refuse_other_files
+from deltaworks.storage.parquet_footers import Footer, rows_in_footers
 
 
 def read_whole(path: str | IO[bytes]) -> Footer:

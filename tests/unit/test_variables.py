@@ -179,7 +179,7 @@ def test_variables_of_a_test_are_of_use_to_it_and_those_of_the_command_to_one_of
     desk: Workbench,
 ) -> None:
     from deltaworks.errors import ConfigError
-    from deltaworks.pipeline.cases import chosen_cases, planned_cases
+    from deltaworks.pipeline.test_cases import chosen_cases, planned_cases
 
     for name, variable in (("p", "day"), ("q", "month")):
         desk.pipeline(name, PLAIN.replace("day", variable) + LOAD.replace("t}", f"{name}}}"))

@@ -19,14 +19,14 @@ import pytest
 from cryptography.fernet import Fernet
 
 from deltaworks.config.cache import write_atomically
+from deltaworks.config.credentials.cloud import CloudVault
+from deltaworks.config.credentials.credential import Credential, parse_credential
+from deltaworks.config.credentials.encrypted_file import FileVault
+from deltaworks.config.credentials.environment import EnvironmentVault
+from deltaworks.config.credentials.memory import MemoryVault
+from deltaworks.config.credentials.system_keyring import KeyringVault
+from deltaworks.config.credentials.vault import Backend, CanKeep, Vault
 from deltaworks.config.project import load_project
-from deltaworks.config.vault.cloud import CloudVault
-from deltaworks.config.vault.credential import Credential, parse_credential
-from deltaworks.config.vault.encrypted_file import FileVault
-from deltaworks.config.vault.environment import EnvironmentVault
-from deltaworks.config.vault.lookup import Backend, CanKeep, Vault
-from deltaworks.config.vault.memory import MemoryVault
-from deltaworks.config.vault.system_keyring import KeyringVault
 from deltaworks.errors import DeltaworksError, MissingDependencyError
 from deltaworks.redact import MASK, scrub
 

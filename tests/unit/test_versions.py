@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.config.storage import StoreAccess
-from deltaworks.engines.spark.compatibility import (
+from deltaworks.config.object_stores import StoreAccess
+from deltaworks.engines.spark.jars.compatibility import (
     check_versions,
     installed_versions,
     require_versions,
 )
-from deltaworks.engines.spark.connector_jars import (
+from deltaworks.engines.spark.jars.connectors import (
     CONNECTOR_JARS,
     connector_jars,
     connectors_missing,
 )
-from deltaworks.engines.spark.s3_jars import S3_JARS, store_jars
+from deltaworks.engines.spark.jars.s3 import S3_JARS, store_jars
 from deltaworks.engines.spark.versions import CORE_JARS, DELTA_SPARK, PYSPARK, SPARK_AVRO
 from deltaworks.errors import MissingDependencyError
 

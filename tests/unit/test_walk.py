@@ -8,7 +8,7 @@ from deltaworks.contracts.context import RunContext
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.batch import Bounds
 from deltaworks.pipeline.stages import Extract
-from deltaworks.runtime.walk import _explained
+from deltaworks.runtime.evaluation.evaluator import _explained
 from deltaworks.sources.csv import CsvSource
 
 if TYPE_CHECKING:

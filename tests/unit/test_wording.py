@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from deltaworks.config.wording import reworded
+from deltaworks.config.classic_messages import reworded
 from deltaworks.errors import InputError
 from tests.workbench import Workbench
 

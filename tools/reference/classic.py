@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltaworks.pipeline.spellings import FILES, PARAMETERS, SYSTEMS, native_place
+from deltaworks.pipeline.classic.names import FILES, PARAMETERS, SYSTEMS, native_place
 
 _SHAPES = {"names": "names", "flag": "flag", "number": "number", "json": "list of maps"}
 

@@ -39,8 +39,8 @@ class AcceptedValuesCheck(RowCheck):
         return True
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
-        from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.comparing import comparable
+        from deltaworks.engines.spark.frames.columns import column
+        from deltaworks.engines.spark.frames.comparisons import comparable
 
         found = column(frame, self.column)
         where = f"check {self.plugin_type()}"

@@ -34,6 +34,6 @@ class ExpressionCheck(RowCheck):
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.columns import require_condition
+        from deltaworks.engines.spark.frames.columns import require_condition
 
         return require_condition(frame, F.expr(self.rule), text=self.rule)

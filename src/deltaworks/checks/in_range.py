@@ -65,8 +65,8 @@ class InRangeCheck(RowCheck):
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.comparing import column_type, comparable
+        from deltaworks.engines.spark.frames.columns import column
+        from deltaworks.engines.spark.frames.comparisons import column_type, comparable
 
         found, where = column(frame, self.column), f"check {self.plugin_type()}"
         holds = F.lit(1).cast("boolean")

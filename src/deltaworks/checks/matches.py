@@ -35,8 +35,8 @@ class MatchesCheck(RowCheck):
         return True
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
-        from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.patterns import require_pattern
+        from deltaworks.engines.spark.frames.columns import column
+        from deltaworks.engines.spark.frames.regex import require_pattern
 
         require_pattern(ctx.spark, self.pattern, where=f"check {self.plugin_type()}")
         found = column(frame, self.column)

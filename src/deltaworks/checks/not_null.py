@@ -31,7 +31,7 @@ class NotNullCheck(RowCheck):
         return True
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
-        from deltaworks.engines.spark.columns import column
+        from deltaworks.engines.spark.frames.columns import column
 
         present = [column(frame, name).isNotNull() for name in self.columns]
         return reduce(lambda left, right: left & right, present)

@@ -51,8 +51,8 @@ class ReferencesCheck(RowCheck):
         return (site.table(table=self.table, path=self.path).location,)
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
-        from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.lookup import looked_up, stands_in
+        from deltaworks.engines.spark.delta.lookup import looked_up, stands_in
+        from deltaworks.engines.spark.frames.columns import column
 
         ref = ctx.site.table(table=self.table, path=self.path)
         names = tuple(self.columns.values())

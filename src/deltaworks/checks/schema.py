@@ -27,7 +27,7 @@ class SchemaCheck(TableCheck):
         return self.name or f"columns are {self.columns}"
 
     def measure(self, ctx: RunContext, frame: DataFrame) -> Measurement:
-        from deltaworks.engines.spark.columns import declared_columns
+        from deltaworks.engines.spark.frames.columns import declared_columns
 
         wanted = {f.name.lower(): f for f in declared_columns(self.columns).fields}
         given = {f.name.lower(): f for f in frame.schema.fields}

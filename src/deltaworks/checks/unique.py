@@ -44,7 +44,7 @@ class UniqueCheck(RowCheck):
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.columns import column
+        from deltaworks.engines.spark.frames.columns import column
 
         same = Window.partitionBy(*[column(frame, name) for name in self.columns])
         return F.count(F.lit(1)).over(same) == 1
@@ -58,7 +58,7 @@ class UniqueCheck(RowCheck):
         return reduce(lambda left, right: left & right, conditions or [self.condition(ctx, frame)])
 
     def _condition_in(self, ctx: RunContext, frame: DataFrame, target: Beside) -> Column:
-        from deltaworks.engines.spark.lookup import repeated, stands_in, with_columns
+        from deltaworks.engines.spark.delta.lookup import repeated, stands_in, with_columns
 
         if target.lands is not None:
             twice, pairs = repeated(target.lands, target.stays, self.columns)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltaworks.config.files import Document, Where
+from deltaworks.config.documents import Document, Where
 from deltaworks.config.secret_shapes import is_random, secrets_in
 from deltaworks.config.secret_words import MAYBE, OF_COLUMNS, may_be_secret_word, words
 from deltaworks.errors import Problem

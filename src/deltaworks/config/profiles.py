@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deltaworks.config.files import load_document
+from deltaworks.config.documents import load_document
 from deltaworks.config.interpolate import is_unset_environment
 from deltaworks.config.project import find_project_file, load_project
 from deltaworks.errors import DeltaworksError, Problem

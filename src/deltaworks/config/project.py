@@ -17,18 +17,13 @@ from pydantic import (
     field_validator,
 )
 
-from deltaworks.config.files import Document, load_document, shown_path
+from deltaworks.config.credentials.settings import DEFAULT_VAULT, VaultSettings, listed
+from deltaworks.config.credentials.vault import Vault, open_vault
+from deltaworks.config.documents import Document, load_document, shown_path
 from deltaworks.config.interpolate import Given, Names, interpolate, variables_in
-from deltaworks.config.problems import problems_of
-from deltaworks.config.secret_literals import secret_problems
-from deltaworks.config.storage import (
-    StorageSettings,
-    StoreAccess,
-    Stores,
-    storage_problem,
-)
-from deltaworks.config.vault.lookup import Vault, open_vault
-from deltaworks.config.vault.settings import DEFAULT_VAULT, VaultSettings, listed
+from deltaworks.config.object_stores import StorageSettings, StoreAccess, Stores, storage_problem
+from deltaworks.config.secret_scan import secret_problems
+from deltaworks.config.validation import problems_of
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.model.table_ref import absolute, table_path_problem
 from deltaworks.suggest import did_you_mean

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from deltaworks.config.files import Document
+from deltaworks.config.documents import Document
 from deltaworks.config.interpolate import Names, variables_in
-from deltaworks.config.problems import problems_of
+from deltaworks.config.validation import problems_of
 from deltaworks.errors import Problem
 from deltaworks.suggest import did_you_mean
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deltaworks.config.credentials.credential import Credential
+from deltaworks.config.credentials.vault import Vault
+from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.config.project import ProjectConfig
-from deltaworks.config.storage import NO_STORES, Stores
-from deltaworks.config.vault.credential import Credential
-from deltaworks.config.vault.lookup import Vault
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import TableRef, absolute, named_table, table_at
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from deltaworks.config.vault.credential import NAME, NAME_RULE, Credential
+from deltaworks.config.credentials.credential import NAME, NAME_RULE, Credential
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.plugin import Plugin
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from deltaworks.config.storage import Stores, store_place
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.log_tail import ENGINE
-from deltaworks.engines.deltars.look import Look
+from deltaworks.config.object_stores import Stores, store_place
+from deltaworks.engines.deltars.log.local_tail import ENGINE
+from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePath
 
-from deltaworks.config.files import shown_path
+from deltaworks.config.credentials.vault import Vault
+from deltaworks.config.documents import shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import PROJECT_FILE, ProjectConfig
-from deltaworks.config.vault.lookup import Vault
 from deltaworks.contracts.context import Site
 from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
 from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
+from deltaworks.pipeline.locations import storage_of
 from deltaworks.pipeline.parse import read_document, read_pipeline
-from deltaworks.pipeline.places import storage_of
 from deltaworks.pipeline.spec import Pipeline
 from deltaworks.pipeline.stages import Apply, Load, Plan, Stage
 from deltaworks.suggest import did_you_mean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from deltaworks.config.files import shown_path
+from deltaworks.config.documents import shown_path
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import Site
 from deltaworks.errors import Problem

@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from deltaworks.config.files import Document, Where, load_document
+from deltaworks.config.documents import Document, Where, load_document
 from deltaworks.config.interpolate import Names, interpolate, variables_in
-from deltaworks.config.problems import problems_of
-from deltaworks.config.secret_literals import secret_problems
+from deltaworks.config.secret_scan import secret_problems
+from deltaworks.config.validation import problems_of
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import find_plugin, plugin_types
 from deltaworks.contracts.tolerance import Tolerance, limit_problems, tolerance
 from deltaworks.errors import ConfigError, Problem, SpecError
-from deltaworks.pipeline.classic import Translation, to_native
+from deltaworks.pipeline.classic.translate import Translation, to_native
 from deltaworks.pipeline.graph import unique_names
 from deltaworks.pipeline.spec import ONLY_SOURCE, Origin, Pipeline
 from deltaworks.redact import holds_secret

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltaworks.contracts.context import Site
 from deltaworks.model.table_ref import is_url
-from deltaworks.pipeline.reach import reaches
+from deltaworks.pipeline.path_globs import reaches
 from deltaworks.pipeline.stages import Extract, Load, Plan
 
 _MERMAID_SHAPES = {"table": ('[("', '")]'), "files": ('[/"', '"/]'), "external": ('(["', '"])')}

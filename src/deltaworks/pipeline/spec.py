@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltaworks.config.wording import reworded
+from deltaworks.config.classic_messages import reworded
 from deltaworks.contracts.check import Check
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source

@@ -10,7 +10,7 @@ from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.transform import Transform
 from deltaworks.errors import DeltaworksError
-from deltaworks.pipeline.reach import reaches
+from deltaworks.pipeline.path_globs import reaches
 from deltaworks.pipeline.spec import Pipeline
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import Site
-from deltaworks.engines.deltars.engine import DeltaRsEngine
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import FILES
 from deltaworks.model.table_ref import is_url
-from deltaworks.pipeline.places import places_of
+from deltaworks.pipeline.locations import places_of
 from deltaworks.pipeline.stages import Extract, Load, Plan, Verify
-from deltaworks.runtime.bounds import take_bounds
-from deltaworks.runtime.ledger import Ledger
+from deltaworks.runtime.ledger.table import Ledger
+from deltaworks.runtime.source_bounds import take_bounds
 
 
 def input_bytes(plans: Sequence[Plan], config: ProjectConfig) -> int | None:

@@ -10,7 +10,7 @@ from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.engine import CanRead
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
-from deltaworks.runtime.session import SparkStarter
+from deltaworks.runtime.spark import SparkStarter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +97,7 @@ class ProjectTables:
         return table_names(self.config.warehouse, self.config.stores)
 
     def _spark_engine(self, *locations: str) -> CanRead:
-        from deltaworks.engines.spark.engine import SparkEngine
+        from deltaworks.engines.spark.delta.tables import SparkEngine
 
         self._starter.need(locations, self.config.stores)
         return SparkEngine(self._starter.shared())

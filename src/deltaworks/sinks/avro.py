@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from deltaworks.connectors.files.sink import FolderSink
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.folder_sink import FolderSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,7 +26,7 @@ class AvroSink(FolderSink):
         return {"compression": _CODECS.get(self.compression, self.compression)}
 
     def refuse_columns(self, frame: DataFrame) -> None:
-        from deltaworks.engines.spark.columns import refuse_spelling
+        from deltaworks.engines.spark.frames.columns import refuse_spelling
 
         refuse_spelling(
             frame, "Avro files", lambda name: name.isidentifier(), leave_out=self.partition_by

@@ -49,7 +49,7 @@ class ConsoleSink(Sink):
         self._require(frame)
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        from deltaworks.engines.spark.samples import first_rows
+        from deltaworks.engines.spark.frames.samples import first_rows
 
         self._require(frame)
         rows = frame.count()  # all of them, so that every step is carried out and counted
@@ -68,6 +68,6 @@ class ConsoleSink(Sink):
         )
 
     def _require(self, frame: DataFrame) -> None:
-        from deltaworks.engines.spark.columns import require_columns
+        from deltaworks.engines.spark.frames.columns import require_columns
 
         require_columns(frame, self.columns, where="columns", nested=False)

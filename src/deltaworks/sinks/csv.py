@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from deltaworks.connectors.files.sink import EXACT_TEXT_TIMES, FolderSink
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.encodings import Encoding
-from deltaworks.engines.folder_sink import EXACT_TEXT_TIMES, FolderSink
 from deltaworks.errors import SpecError
+from deltaworks.storage.encodings import Encoding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

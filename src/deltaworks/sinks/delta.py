@@ -40,8 +40,8 @@ from deltaworks.redact import holds_secret
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from deltaworks.engines.spark.forecast import Forecast
-    from deltaworks.engines.spark.write import TableWriter
+    from deltaworks.engines.spark.delta.plan import Forecast
+    from deltaworks.engines.spark.delta.writer import TableWriter
 
 _KEYED = ("upsert", "scd2", "changelog")
 _PLAIN = re.compile(r"\w+")
@@ -240,8 +240,8 @@ class DeltaSink(NeedsCredential, Sink):
         return ""
 
     def beside(self, ctx: RunContext, frame: DataFrame, columns: Sequence[str]) -> Beside:
-        from deltaworks.engines.spark.beside import beside_merge
-        from deltaworks.engines.spark.lookup import standing_rows
+        from deltaworks.engines.spark.delta.lookup import standing_rows
+        from deltaworks.engines.spark.delta.merge.retained_rows import beside_merge
 
         place, covered = self.target(ctx.site).location, self.replace_where or ""
         if self.update_condition or self.delete_condition or self.update_columns or self.duplicates:
@@ -258,7 +258,7 @@ class DeltaSink(NeedsCredential, Sink):
         return Beside(stays=rows)
 
     def state(self, site: Site, app_id: str) -> SinkState:
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
+        from deltaworks.engines.deltars.tables import DeltaRsEngine
 
         found = DeltaRsEngine(site.stores).look(self.target(site).location)
         if found is None:
@@ -273,8 +273,8 @@ class DeltaSink(NeedsCredential, Sink):
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
         from deltaworks.engines.deltars.commit_proof import landed_before
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.landing import land_by_key, replace_by_key
+        from deltaworks.engines.deltars.tables import DeltaRsEngine
+        from deltaworks.engines.spark.delta.upsert import land_by_key, replace_by_key
 
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
@@ -303,7 +303,7 @@ class DeltaSink(NeedsCredential, Sink):
         layout: Layout,
         confirm: Callable[[], None] = no_doubt,
     ) -> TableWriter:
-        from deltaworks.engines.spark.write import TableWriter
+        from deltaworks.engines.spark.delta.writer import TableWriter
 
         return TableWriter(
             ctx.spark,
@@ -317,9 +317,9 @@ class DeltaSink(NeedsCredential, Sink):
 
     def undo(self, ctx: RunContext, version: int, batch: BatchWrite, *, apply: bool) -> UndoInfo:
         from deltaworks.engines.deltars.commit_proof import landed_before
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.history import VALID_FROM
-        from deltaworks.engines.spark.revert import revert_files, revert_merge
+        from deltaworks.engines.deltars.tables import DeltaRsEngine
+        from deltaworks.engines.spark.delta.merge.scd2 import VALID_FROM
+        from deltaworks.engines.spark.delta.undo import revert_files, revert_merge
 
         ref = self.target(ctx.site)
         state = self.state(ctx.site, batch.txn.app_id)
@@ -346,7 +346,7 @@ class DeltaSink(NeedsCredential, Sink):
         )
 
     def maintain(self, ctx: RunContext, user_metadata: str) -> Iterator[MaintenanceResult]:
-        from deltaworks.engines.spark.maintenance import optimize, vacuum
+        from deltaworks.engines.spark.delta.maintenance import optimize, vacuum
 
         asked, location = self.after_load, self.target(ctx.site).location
         how: Any = {"user_metadata": user_metadata, "stores": ctx.site.stores}
@@ -367,7 +367,7 @@ class DeltaSink(NeedsCredential, Sink):
 
     def _taken(self, frame: DataFrame) -> tuple[DataFrame, Write]:
         """The rows of the table that a batch has, and what the mode asks to be done with them."""
-        from deltaworks.engines.spark.change_records import opened_changes
+        from deltaworks.engines.spark.delta.merge.change_records import opened_changes
 
         if self.mode != "changelog":
             return frame, self._asked()
@@ -439,7 +439,7 @@ class DeltaSink(NeedsCredential, Sink):
         )
 
     def plan_offline(self, site: Site) -> OutputPlan:
-        from deltaworks.engines.spark.merge import outline_sql
+        from deltaworks.engines.spark.delta.merge.merge_sql import outline_sql
 
         ref, sql = self.target(site), ""
         if self.mode == "upsert":
@@ -470,7 +470,7 @@ class DeltaSink(NeedsCredential, Sink):
         return self._forecast(ctx, frame).violations(*self._taken(frame))
 
     def _forecast(self, ctx: RunContext, frame: DataFrame) -> Forecast:
-        from deltaworks.engines.spark.forecast import Forecast
+        from deltaworks.engines.spark.delta.plan import Forecast
 
         site, layout = ctx.site, self._layout(frame.columns)
         ref, stores, writer = self.target(site), site.stores, self.writer
@@ -479,7 +479,7 @@ class DeltaSink(NeedsCredential, Sink):
 
 def _listed(names: Sequence[str], columns: Sequence[str]) -> str:
     """Names in one text for Delta; one with a dot is a column's own if there is such a column."""
-    from deltaworks.engines.spark.columns import quoted
+    from deltaworks.engines.spark.frames.columns import quoted
 
     own = {name.lower() for name in columns}
     return ",".join(

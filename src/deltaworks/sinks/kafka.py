@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from deltaworks.connectors.kafka.options import KafkaTopic
 from deltaworks.contracts.context import BatchWrite, RunContext, Site
 from deltaworks.contracts.expression import SqlExpression
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.sink import Sink
-from deltaworks.engines.kafka.topic_plugin import KafkaTopic
 from deltaworks.model.commit import CommitInfo, SinkState
 from deltaworks.model.results import OutputPlan
 from deltaworks.model.table_ref import TableRef
@@ -16,7 +16,7 @@ from deltaworks.model.table_ref import TableRef
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from deltaworks.engines.spark.kafka_messages import MessageShape
+    from deltaworks.engines.spark.write.kafka import MessageShape
 
 _AT_LEAST_ONCE = "at least once: a batch that is cut off is sent again"
 
@@ -66,7 +66,7 @@ class KafkaSink(KafkaTopic, Sink):
         return True
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        from deltaworks.engines.spark.kafka_messages import BATCH_HEADER, WRITER_HEADER, send
+        from deltaworks.engines.spark.write.kafka import BATCH_HEADER, WRITER_HEADER, send
 
         self.verify(ctx, frame)
         told = {BATCH_HEADER: str(batch.n), WRITER_HEADER: batch.txn.app_id}
@@ -99,7 +99,7 @@ class KafkaSink(KafkaTopic, Sink):
         }
 
     def _shape(self) -> MessageShape:
-        from deltaworks.engines.spark.kafka_messages import MessageShape
+        from deltaworks.engines.spark.write.kafka import MessageShape
 
         return MessageShape(
             value_format=self.format,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from deltaworks.connectors.databases.dialect import Server
+from deltaworks.connectors.databases.mysql import MYSQL
+from deltaworks.connectors.databases.sink import DatabaseSink
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.database_sink import DatabaseSink
-from deltaworks.engines.databases.mysql import MYSQL
-from deltaworks.engines.databases.server import Server
 
 
 class MysqlSink(DatabaseSink):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from deltaworks.connectors.files.sink import FolderSink
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.folder_sink import FolderSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ class OrcSink(FolderSink):
         return {"compression": self.compression}
 
     def refuse_columns(self, frame: DataFrame) -> None:
-        from deltaworks.engines.spark.columns import refuse_spelling
+        from deltaworks.engines.spark.frames.columns import refuse_spelling
 
         # Spark writes such a name, and reads another one back
         refuse_spelling(frame, "ORC files", lambda name: "`" not in name)

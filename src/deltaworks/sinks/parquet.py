@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
+from deltaworks.connectors.files.sink import FolderSink
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.folder_sink import FolderSink
 
 
 class ParquetSink(FolderSink):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, ClassVar
 
+from deltaworks.connectors.files.columnar_source import ColumnSource
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.column_source import ColumnSource
-from deltaworks.engines.files import refuse_other_files
-from deltaworks.engines.footers import Footer, avro_header
 from deltaworks.model.batch import Bounds
+from deltaworks.storage.listing import refuse_other_files
+from deltaworks.storage.parquet_footers import Footer, avro_header
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

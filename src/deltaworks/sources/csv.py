@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from deltaworks.config.storage import Stores
+from deltaworks.config.object_stores import Stores
+from deltaworks.connectors.files.text_source import CORRUPT, RecordSource, with_corrupt
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.record_source import CORRUPT, RecordSource, with_corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from deltaworks.engines.spark.csv_files import CsvFiles
-    from deltaworks.engines.spark.file_parts import Part
-    from deltaworks.engines.spark.file_rows import FileRows
+    from deltaworks.engines.spark.read.csv import CsvFiles
+    from deltaworks.engines.spark.read.drifting_files import Part
+    from deltaworks.engines.spark.read.files import FileRows
 
 _DECIDE_HEADER = {
     "comment",
@@ -67,7 +67,7 @@ class CsvSource(RecordSource):
         return found
 
     def text_files(self, stores: Stores) -> CsvFiles:
-        from deltaworks.engines.spark.csv_files import CsvFiles
+        from deltaworks.engines.spark.read.csv import CsvFiles
 
         return CsvFiles(
             delimiter=self.delimiter,
@@ -94,15 +94,15 @@ class CsvSource(RecordSource):
         }
 
     def look_over(self, files: FileRows) -> None:
-        from deltaworks.engines.spark.decoding import refuse_other_bytes
-        from deltaworks.engines.spark.text_files import refuse_other_text
+        from deltaworks.engines.spark.read.decoding import refuse_other_bytes
+        from deltaworks.engines.spark.read.text import refuse_other_text
 
         refuse_other_text(files.bounds, self.encoding, files.stores)
         refuse_other_bytes(files, self.encoding)
 
     def strict(self, files: FileRows, columns: StructType) -> DataFrame:
-        from deltaworks.engines.spark.csv_decimals import as_text, strict_decimals
-        from deltaworks.engines.spark.file_parts import without_folders
+        from deltaworks.engines.spark.read.csv_decimals import as_text, strict_decimals
+        from deltaworks.engines.spark.read.drifting_files import without_folders
 
         if self._other_numbers():
             return super().strict(files, columns)
@@ -110,8 +110,8 @@ class CsvSource(RecordSource):
         return strict_decimals(super().strict(files, as_text(columns, own)), own)
 
     def lenient(self, files: FileRows, columns: StructType) -> DataFrame:
-        from deltaworks.engines.spark.csv_decimals import as_text
-        from deltaworks.engines.spark.file_parts import without_folders
+        from deltaworks.engines.spark.read.csv_decimals import as_text
+        from deltaworks.engines.spark.read.drifting_files import without_folders
 
         if self._other_numbers():
             return super().lenient(files, columns)
@@ -119,7 +119,7 @@ class CsvSource(RecordSource):
         return self._decimals(super().lenient(files, as_text(columns, own)), own)
 
     def _decimals(self, frame: DataFrame, columns: StructType) -> DataFrame:
-        from deltaworks.engines.spark.csv_decimals import lenient_decimals
+        from deltaworks.engines.spark.read.csv_decimals import lenient_decimals
 
         return lenient_decimals(frame, columns, corrupt=CORRUPT, options=self.parse_options())
 
@@ -130,9 +130,9 @@ class CsvSource(RecordSource):
     def laid_out(
         self, files: FileRows, warn: Callable[[str], None]
     ) -> tuple[list[Part], StructType]:
-        from deltaworks.engines.spark.columns import declared_columns
-        from deltaworks.engines.spark.csv_parts import by_header, typed
-        from deltaworks.engines.spark.file_parts import Part, settled, without_folders
+        from deltaworks.engines.spark.frames.columns import declared_columns
+        from deltaworks.engines.spark.read.csv_headers import by_header, typed
+        from deltaworks.engines.spark.read.drifting_files import Part, settled, without_folders
 
         declared = declared_columns(self.schema_) if self.schema_ is not None else None
         parts = []
@@ -156,8 +156,8 @@ class CsvSource(RecordSource):
     def text_columns(
         self, ctx: RunContext, kept: DataFrame, left: StructType, declared: StructType
     ) -> StructType:
-        from deltaworks.engines.drift import FileDrift
-        from deltaworks.engines.spark.file_parts import differences, retyped
+        from deltaworks.engines.spark.read.drifting_files import differences, retyped
+        from deltaworks.storage.drift import FileDrift
 
         if not self._by_name():
             return declared
@@ -167,7 +167,7 @@ class CsvSource(RecordSource):
         return retyped(left, declared)
 
     def why(self, frame: DataFrame, columns: StructType) -> Column:
-        from deltaworks.engines.spark.csv_parts import misfit
+        from deltaworks.engines.spark.read.csv_headers import misfit
 
         quote = "" if self.multiline else self.quote
         return misfit(CORRUPT, columns, self.parse_options(), quote=quote)
@@ -175,7 +175,7 @@ class CsvSource(RecordSource):
     def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.csv_decimals import as_text
+        from deltaworks.engines.spark.read.csv_decimals import as_text
 
         kinds = columns if self._other_numbers() else as_text(columns, columns)
         text = F.from_csv("raw", with_corrupt(kinds).json(), self.parse_options())

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.clock import parse_moment
+from deltaworks.connectors.delta.source import TableSource
 from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.moment import Moment
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.deltars.table_source import TableSource
+from deltaworks.contracts.timestamp import Moment
 from deltaworks.model.batch import VERSION, Bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from deltaworks.engines.spark.increments import OnChange
+    from deltaworks.engines.spark.read.delta_increments import OnChange
 
 
 class DeltaSource(TableSource):
@@ -68,7 +68,7 @@ class DeltaSource(TableSource):
         return Bounds(kind=VERSION, identity=found.table_id, position=position)
 
     def _version(self, site: Site) -> int | None:
-        from deltaworks.engines.deltars.log import version_at
+        from deltaworks.engines.deltars.log.commits import version_at
 
         if self.timestamp_as_of is None:
             return self.version_as_of
@@ -80,8 +80,8 @@ class DeltaSource(TableSource):
         return rows
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        from deltaworks.engines.spark.engine import SparkEngine
-        from deltaworks.engines.spark.increments import ChangePolicy, added_rows
+        from deltaworks.engines.spark.delta.tables import SparkEngine
+        from deltaworks.engines.spark.read.delta_increments import ChangePolicy, added_rows
 
         location, version = self.location(ctx.site), bounds.position["version"]
         since = bounds.position.get("since_version")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.clock import parse_moment
+from deltaworks.connectors.delta.source import TableSource
 from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.moment import Moment
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.deltars.table_source import TableSource
+from deltaworks.contracts.timestamp import Moment
 from deltaworks.errors import InputError, VersionNotFound
 from deltaworks.model.batch import VERSION, Bounds
 from deltaworks.model.table_properties import FEED, is_on
@@ -73,7 +73,7 @@ class DeltaChangesSource(TableSource):
 
     def _before(self, site: Site, latest: int) -> int | None:
         """The version before the first whose changes are read; None to read the table itself."""
-        from deltaworks.engines.deltars.log import version_from
+        from deltaworks.engines.deltars.log.commits import version_from
 
         if self.starting_timestamp is not None:
             moment = parse_moment(self.starting_timestamp)
@@ -84,7 +84,7 @@ class DeltaChangesSource(TableSource):
         return self.starting_version - 1
 
     def _last(self, site: Site, latest: int) -> int:
-        from deltaworks.engines.deltars.log import version_at
+        from deltaworks.engines.deltars.log.commits import version_at
 
         if self.ending_timestamp is not None:
             return version_at(self.location(site), parse_moment(self.ending_timestamp), site.stores)
@@ -120,7 +120,10 @@ class DeltaChangesSource(TableSource):
                 )
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        from deltaworks.engines.spark.changes import changes_between, table_as_inserts
+        from deltaworks.engines.spark.read.delta_change_feed import (
+            changes_between,
+            table_as_inserts,
+        )
 
         location, version = self.location(ctx.site), bounds.position["version"]
         before = bounds.position.get("since_version")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from deltaworks.connectors.databases.connection_params import require_allowed, require_host
+from deltaworks.connectors.databases.jdbc_urls import ALLOWED_OPTIONS, SYSTEMS
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.source import Source
-from deltaworks.engines.databases.address import require_allowed, require_host
-from deltaworks.engines.databases.systems import ALLOWED_OPTIONS, SYSTEMS
-from deltaworks.engines.reach import reach
 from deltaworks.errors import ConfigError
 from deltaworks.model.batch import UNBOUNDED, Bounds
+from deltaworks.storage.tcp_check import reach
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +99,7 @@ class JdbcSource(NeedsCredential, Source):
         return SYSTEMS[self.system].address(require_host(host), self.port or record.port, database)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        from deltaworks.engines.spark.any_jdbc import AnyJdbc
+        from deltaworks.engines.spark.read.any_jdbc import AnyJdbc
 
         record = self.connection(ctx.site)
         require_allowed(record.options, ALLOWED_OPTIONS, server=self.system)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from deltaworks.config.storage import Stores
+from deltaworks.config.object_stores import Stores
+from deltaworks.connectors.files.text_source import CORRUPT, FILE, RecordSource
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.files import MissingColumns
-from deltaworks.engines.record_source import CORRUPT, FILE, RecordSource
 from deltaworks.errors import InputError
+from deltaworks.storage.listing import MissingColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
 
-    from deltaworks.engines.spark.file_parts import Part
-    from deltaworks.engines.spark.file_rows import FileRows
-    from deltaworks.engines.spark.json_files import JsonFiles
+    from deltaworks.engines.spark.read.drifting_files import Part
+    from deltaworks.engines.spark.read.files import FileRows
+    from deltaworks.engines.spark.read.json import JsonFiles
 
 
 class JsonSource(RecordSource):
@@ -44,7 +44,7 @@ class JsonSource(RecordSource):
         return found
 
     def text_files(self, stores: Stores) -> JsonFiles:
-        from deltaworks.engines.spark.json_files import JsonFiles
+        from deltaworks.engines.spark.read.json import JsonFiles
 
         return JsonFiles(encoding=self.encoding, multiline=self.multiline, stores=stores)
 
@@ -56,7 +56,7 @@ class JsonSource(RecordSource):
         )
 
     def look_over(self, files: FileRows) -> None:
-        from deltaworks.engines.spark.json_files import refuse_lines
+        from deltaworks.engines.spark.read.json import refuse_lines
 
         if self.multiline:
             refuse_lines(files.bounds, self.text_files(files.stores))
@@ -64,8 +64,8 @@ class JsonSource(RecordSource):
     def strict(self, files: FileRows, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.notes import stop
-        from deltaworks.engines.spark.text_files import SET_ASIDE
+        from deltaworks.engines.spark.errors.row_notes import stop
+        from deltaworks.engines.spark.read.text import SET_ASIDE
 
         rows = self.lenient(files, columns)
         reason = F.concat(F.lit("a record cannot be read: "), F.col(CORRUPT))
@@ -76,9 +76,9 @@ class JsonSource(RecordSource):
     def lenient(self, files: FileRows, columns: StructType) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark import json_rows
-        from deltaworks.engines.spark.columns import quoted
-        from deltaworks.engines.spark.decoding import decoded
+        from deltaworks.engines.spark.frames.columns import quoted
+        from deltaworks.engines.spark.read import json_records as json_rows
+        from deltaworks.engines.spark.read.decoding import decoded
 
         frame, own = files.texts(columns, json_rows.TEXT, FILE, whole=self.multiline)
         text = decoded(F.col(json_rows.TEXT), self.encoding)
@@ -90,7 +90,7 @@ class JsonSource(RecordSource):
         return rows.select(*[F.col(quoted(name)) for name in names])
 
     def reparsed(self, rows: DataFrame, columns: StructType) -> DataFrame:
-        from deltaworks.engines.spark import json_rows
+        from deltaworks.engines.spark.read import json_records as json_rows
 
         texts = rows.withColumnRenamed("raw", json_rows.TEXT)
         parsed = json_rows.parsed(texts, columns, self.parse_options())
@@ -99,7 +99,7 @@ class JsonSource(RecordSource):
     def taken(self, ctx: RunContext, row: Row, columns: StructType) -> Sequence[Row]:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark import json_rows
+        from deltaworks.engines.spark.read import json_records as json_rows
 
         text = ctx.spark.range(1).select(F.lit(row[CORRUPT]).alias(json_rows.TEXT))
         found = json_rows.parsed(text, columns, self.parse_options()).head(1)
@@ -108,8 +108,8 @@ class JsonSource(RecordSource):
     def laid_out(
         self, files: FileRows, warn: Callable[[str], None]
     ) -> tuple[list[Part], StructType]:
-        from deltaworks.engines.spark.columns import declared_columns
-        from deltaworks.engines.spark.file_parts import Part, without_folders
+        from deltaworks.engines.spark.frames.columns import declared_columns
+        from deltaworks.engines.spark.read.drifting_files import Part, without_folders
 
         if self.schema_ is None:
             wanted = self._told(files)
@@ -119,8 +119,8 @@ class JsonSource(RecordSource):
 
     def _told(self, files: FileRows) -> StructType:
         """What the records of all files have; each type takes in every value."""
-        from deltaworks.engines.spark.json_files import first_fault
-        from deltaworks.engines.spark.text_files import refuse_other_text
+        from deltaworks.engines.spark.read.json import first_fault
+        from deltaworks.engines.spark.read.text import refuse_other_text
 
         columns = self._inferred(files)
         if not columns.fields:
@@ -136,9 +136,9 @@ class JsonSource(RecordSource):
         self, files: FileRows, declared: StructType, warn: Callable[[str], None]
     ) -> StructType:
         """The declared columns, and others if they are kept; all records are looked at for that."""
-        from deltaworks.engines.spark.file_parts import Part, extended, without_folders
-        from deltaworks.engines.spark.json_fields import judge_fields
-        from deltaworks.engines.spark.json_files import first_with
+        from deltaworks.engines.spark.read.drifting_files import Part, extended, without_folders
+        from deltaworks.engines.spark.read.json import first_with
+        from deltaworks.engines.spark.read.json_fields import judge_fields
 
         if self.unknown_columns == "ignore" and self.missing_columns == "fill":
             return declared
@@ -150,7 +150,7 @@ class JsonSource(RecordSource):
         return extended(declared, [part]) if self.unknown_columns == "keep" else declared
 
     def _inferred(self, files: FileRows) -> StructType:
-        from deltaworks.engines.spark.json_fields import FIELDS, without_text
+        from deltaworks.engines.spark.read.json_fields import FIELDS, without_text
 
         told = FIELDS
         if "encoding" in files.options and not self.multiline:
@@ -160,7 +160,7 @@ class JsonSource(RecordSource):
     def text_columns(
         self, ctx: RunContext, kept: DataFrame, left: StructType, declared: StructType
     ) -> StructType:
-        from deltaworks.engines.spark.json_fields import kept_columns
+        from deltaworks.engines.spark.read.json_fields import kept_columns
 
         texts = kept.select("raw")
         return kept_columns(
@@ -168,6 +168,6 @@ class JsonSource(RecordSource):
         )
 
     def why(self, frame: DataFrame, columns: StructType) -> Column:
-        from deltaworks.engines.spark.json_rows import misfit
+        from deltaworks.engines.spark.read.json_records import misfit
 
         return misfit(CORRUPT, columns)

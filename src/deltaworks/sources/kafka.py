@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from deltaworks.clock import parse_moment
-from deltaworks.contracts.context import RunContext, Site
-from deltaworks.contracts.moment import Moment
-from deltaworks.contracts.plugin import Example, Names
-from deltaworks.contracts.source import Source
-from deltaworks.contracts.type_text import SchemaText
-from deltaworks.engines.files import MissingColumns, UnknownColumns
-from deltaworks.engines.kafka.ranges import (
+from deltaworks.connectors.kafka.offsets import (
     identity_of,
     offset_bounds,
     offsets_in,
@@ -25,10 +19,16 @@ from deltaworks.engines.kafka.ranges import (
     same_name,
     within,
 )
-from deltaworks.engines.kafka.topic_plugin import KafkaTopic
-from deltaworks.engines.kafka.topics import Offsets, TopicReader
+from deltaworks.connectors.kafka.options import KafkaTopic
+from deltaworks.connectors.kafka.topics import Offsets, TopicReader
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.plugin import Example, Names
+from deltaworks.contracts.source import Source
+from deltaworks.contracts.timestamp import Moment
+from deltaworks.contracts.type_text import SchemaText
 from deltaworks.errors import DeltaworksError, GuardError, InputError, StorageError
 from deltaworks.model.batch import Bounds
+from deltaworks.storage.listing import MissingColumns, UnknownColumns
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from deltaworks.engines.spark.kafka_rows import MessageRows
+    from deltaworks.engines.spark.read.kafka import MessageRows
 
 _UNTOLD = "UnknownReason"
 _DRIFTS = ("unknown_columns", "missing_columns")
@@ -206,14 +206,14 @@ class KafkaSource(KafkaTopic, Source):
     def arrow_batches(
         self, site: Site, bounds: Bounds, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        from deltaworks.engines.kafka.consuming import arrow_rows, consumed
+        from deltaworks.connectors.kafka.consumer import arrow_rows, consumed
 
         reader = self.reader(site, self.isolation)
         for part in consumed(reader, offsets_in(bounds, "start"), offsets_in(bounds, "end")):
             yield from arrow_rows(part, columns, topic=self.topic).to_batches()
 
     def _rows(self, ctx: RunContext) -> MessageRows:
-        from deltaworks.engines.spark.kafka_rows import MessageRows
+        from deltaworks.engines.spark.read.kafka import MessageRows
 
         return MessageRows(
             spark=ctx.spark,
@@ -248,8 +248,8 @@ class KafkaSource(KafkaTopic, Source):
         return error
 
     def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
-        from deltaworks.engines.spark.columns import declared_columns
-        from deltaworks.engines.spark.json_fields import kept_columns
+        from deltaworks.engines.spark.frames.columns import declared_columns
+        from deltaworks.engines.spark.read.json_fields import kept_columns
 
         rows = self._rows(ctx)
         messages, own = rows.kept_messages(kept, columns)
@@ -277,9 +277,9 @@ class KafkaSource(KafkaTopic, Source):
 
     def _compared(self, ctx: RunContext, rows: MessageRows, messages: DataFrame) -> StructType:
         """The columns of `schema`, and others if they are kept; all values are read for that."""
-        from deltaworks.engines.drift import Drift
-        from deltaworks.engines.spark.columns import declared_columns
-        from deltaworks.engines.spark.json_fields import judge_fields, with_others
+        from deltaworks.engines.spark.frames.columns import declared_columns
+        from deltaworks.engines.spark.read.json_fields import judge_fields, with_others
+        from deltaworks.storage.drift import Drift
 
         declared = declared_columns(self.schema_ or "")
         if self.unknown_columns == "ignore" and self.missing_columns == "fill":
@@ -295,8 +295,8 @@ class KafkaSource(KafkaTopic, Source):
         """The table's columns, then those that only the values have; all found ones without it."""
         from pyspark.sql.types import StructField, StructType
 
-        from deltaworks.engines.deltars.engine import DeltaRsEngine
-        from deltaworks.engines.spark.audit import BATCH, RUN_ID
+        from deltaworks.engines.deltars.tables import DeltaRsEngine
+        from deltaworks.engines.spark.frames.audit_columns import BATCH, RUN_ID
 
         is_path = "/" in self.schema_of
         table, path = ("", self.schema_of) if is_path else (self.schema_of, "")

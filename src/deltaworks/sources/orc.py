@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import IO, ClassVar
 
+from deltaworks.connectors.files.columnar_source import ColumnSource
 from deltaworks.contracts.context import Site
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.column_source import ColumnSource
-from deltaworks.engines.drift import Drift
-from deltaworks.engines.footers import Footer, orc_footer
 from deltaworks.model.batch import Bounds
+from deltaworks.storage.drift import Drift
+from deltaworks.storage.parquet_footers import Footer, orc_footer
 
 
 class OrcSource(ColumnSource):

@@ -54,7 +54,7 @@ class SqlSource(Source):
         return tuple(location for _, _, location in self._locations(site))
 
     def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        from deltaworks.engines.deltars.table_source import table_info
+        from deltaworks.connectors.delta.source import table_info
 
         tables = {}
         for name, table, location in self._locations(site):
@@ -63,7 +63,7 @@ class SqlSource(Source):
         return Bounds(kind=VERSIONS, identity=self.query, position={"tables": tables})
 
     def still_there(self, site: Site, bounds: Bounds) -> str:
-        from deltaworks.engines.deltars.table_source import table_info
+        from deltaworks.connectors.delta.source import table_info
 
         if bounds.identity != self.query:
             return "the query has changed"
@@ -80,8 +80,8 @@ class SqlSource(Source):
         return ""
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        from deltaworks.engines.spark.columns import quoted
-        from deltaworks.engines.spark.engine import SparkEngine
+        from deltaworks.engines.spark.delta.tables import SparkEngine
+        from deltaworks.engines.spark.frames.columns import quoted
 
         for name, _, location in self._locations(ctx.site):
             version = bounds.position["tables"][name]["version"]

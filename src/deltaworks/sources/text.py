@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from deltaworks.connectors.files.source import FileSource
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example
-from deltaworks.engines.encodings import Encoding, is_wide
-from deltaworks.engines.file_source import FileSource
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import Bounds
+from deltaworks.storage.encodings import Encoding, is_wide
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ class TextSource(FileSource):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.decoding import decoded
+        from deltaworks.engines.spark.read.decoding import decoded
 
         frame = self.files(ctx, bounds).frame()
         return frame.withColumn("value", decoded(F.col("value"), self.encoding))
@@ -44,7 +44,7 @@ class TextSource(FileSource):
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
     ) -> DeltaworksError:
-        from deltaworks.engines.spark.text_files import find_other_text
+        from deltaworks.engines.spark.read.text import find_other_text
 
         if "encoding" not in error.context:
             return error

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.deltars.one_per_key import key_columns
+from deltaworks.engines.deltars.write.dedupe import key_columns
 from deltaworks.errors import BatchKeyError, InputError, SchemaMismatch
 from deltaworks.model.changes import (
     CHANGE_TYPE,

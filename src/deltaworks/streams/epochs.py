@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from deltaworks.engines.deltars.epochs import EpochTable, TablePlace, TableRestore
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace, TableRestore
 from deltaworks.model.epochs import EpochRecord
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import TableRef

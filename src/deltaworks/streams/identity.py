@@ -15,7 +15,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import ConfigError, GuardError, VersionNotFound
 from deltaworks.model.commit import Txn
 

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from deltaworks.engines.commit_protocol import require_stream
-from deltaworks.engines.deltars.data_files import DataFolder
-from deltaworks.engines.deltars.epochs import EpochTable
-from deltaworks.engines.deltars.log import check_log, refuse_disputed
+from deltaworks.engines.deltars.log.commits import check_log, refuse_disputed
 from deltaworks.engines.deltars.schemas import delta_schema, refuse_nameless_types
-from deltaworks.engines.deltars.table_place import TablePlace, refuse_misread
-from deltaworks.engines.deltars.writable import PARTITION_TYPES, SPARK_CAN, refuse_unwritable
-from deltaworks.engines.lock import joining_lock, locked, table_lock, writer_lock
+from deltaworks.engines.deltars.write.data_files import DataFolder
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
+from deltaworks.engines.deltars.write.table_location import TablePlace, refuse_misread
+from deltaworks.engines.deltars.write.write_support import (
+    PARTITION_TYPES,
+    SPARK_CAN,
+    refuse_unwritable,
+)
 from deltaworks.errors import (
     CommitConflict,
     ConfigError,
@@ -30,13 +33,14 @@ from deltaworks.errors import (
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef, absolute, is_url
+from deltaworks.storage.locks.file_lock import joining_lock, locked, table_lock, writer_lock
+from deltaworks.streams.commit_rows import AppendLanding, Landing, ReplaceLanding, Spool
 from deltaworks.streams.identity import Writer, fence, position_of, refuse_writer_id, writer_of
-from deltaworks.streams.landing import AppendLanding, Landing, ReplaceLanding, Spool
-from deltaworks.streams.merging import MergeLanding, refuse_rewriting
+from deltaworks.streams.maintenance import Upkeep, UpkeepPlan
+from deltaworks.streams.merge_rows import MergeLanding, refuse_rewriting
 from deltaworks.streams.os_errors import plainly
 from deltaworks.streams.rows import Fitting
 from deltaworks.streams.sink import EpochSink
-from deltaworks.streams.upkeep import Upkeep, UpkeepPlan
 from deltaworks.suggest import did_you_mean
 
 if TYPE_CHECKING:

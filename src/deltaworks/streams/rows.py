@@ -17,7 +17,7 @@ from deltaworks.engines.deltars.schemas import (
 )
 from deltaworks.errors import ConstraintViolated, InputError, SchemaMismatch
 from deltaworks.model.schema import ADDED, CAST, MISSING, Schema, SchemaChange, compare, diff_text
-from deltaworks.streams.growth import grown, misspelt
+from deltaworks.streams.schema_evolution import grown, misspelt
 
 if TYPE_CHECKING:
     import pyarrow as pa

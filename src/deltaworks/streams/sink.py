@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from deltaworks.engines.deltars.epochs import EpochTable
+from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,
@@ -30,11 +30,11 @@ from deltaworks.model.epochs import EpochCommit, Limits
 from deltaworks.model.events import EpochCommitted, Event, RowsFlushed, Warned
 from deltaworks.model.schema import Schema
 from deltaworks.streams.buffer import EpochBuffer, Sealed
+from deltaworks.streams.commit_rows import Landed, Landing
 from deltaworks.streams.identity import Position, Writer, transactions
-from deltaworks.streams.landing import Landed, Landing
+from deltaworks.streams.maintenance import Upkeep
 from deltaworks.streams.os_errors import plainly
 from deltaworks.streams.rows import arrow_table
-from deltaworks.streams.upkeep import Upkeep
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deltaworks.config.storage import Stores
+from deltaworks.config.object_stores import Stores
 from deltaworks.contracts.engine import CanRead
-from deltaworks.engines.deltars.scan import Readable, query_tables, readable
+from deltaworks.engines.deltars.read.scan import Readable, query_tables, readable
 from deltaworks.errors import EngineError, UnsupportedOperation
 from deltaworks.model.table_ref import TableRef
 from deltaworks.tables.query import NamedTable, Query

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltaworks.config.storage import NO_STORES, Stores
-from deltaworks.engines.locations import folders_in
+from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.errors import DeltaworksError, TableNotFound
+from deltaworks.storage.paths import folders_in
 
 _LOG = "_delta_log"
 _MAX_DEPTH = 6
@@ -70,7 +70,7 @@ def listed_tables(warehouse: str, stores: Stores = NO_STORES) -> tuple[ListedTab
 
 
 def _described(name: str, location: str, stores: Stores) -> ListedTable:
-    from deltaworks.engines.deltars.engine import DeltaRsEngine
+    from deltaworks.engines.deltars.tables import DeltaRsEngine
 
     engine = DeltaRsEngine(stores)
     try:

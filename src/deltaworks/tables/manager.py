@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from deltaworks.config.storage import NO_STORES, Stores
+from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.contracts.engine import CanInspect, CanRead
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.log import has_log, version_at
+from deltaworks.engines.deltars.log.commits import has_log, version_at
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import (
     DamagedTable,
     EngineError,

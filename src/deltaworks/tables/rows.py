@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deltaworks.config.storage import Stores
+from deltaworks.config.object_stores import Stores
 from deltaworks.contracts.engine import CanRead
 from deltaworks.contracts.expression import columns_of, expression_problem
-from deltaworks.engines.deltars.engine import DeltaRsEngine
-from deltaworks.engines.deltars.scan import scan_rows
+from deltaworks.engines.deltars.read.scan import scan_rows
+from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import (
     ConfigError,
     DamagedTable,

@@ -36,8 +36,8 @@ class AggregateTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import column, refuse_twins, require_columns
-        from deltaworks.engines.spark.figures import figure
+        from deltaworks.engines.spark.frames.columns import column, refuse_twins, require_columns
+        from deltaworks.engines.spark.transforms.aggregate import figure
 
         require_columns(frame, self.group_by, where="aggregate")
         keys = [column(frame, name) for name in self.group_by]

@@ -16,7 +16,7 @@ from deltaworks.contracts.type_text import TypeText
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from deltaworks.engines.spark.casts import Cast
+    from deltaworks.engines.spark.frames.casts import Cast
 
 
 class CastTransform(Transform):
@@ -37,7 +37,7 @@ class CastTransform(Transform):
     """How many rows may go into quarantine, as `10` or `0.1%` of those that come; more stop it."""
 
     def problems(self) -> tuple[str, ...]:
-        from deltaworks.engines.spark.text_formats import format_problem
+        from deltaworks.engines.spark.frames.text_formats import format_problem
 
         found = [
             format_problem(name, self.columns[name], text)
@@ -53,8 +53,8 @@ class CastTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.casts import casts
-        from deltaworks.engines.spark.nested import changed
+        from deltaworks.engines.spark.frames.casts import casts
+        from deltaworks.engines.spark.frames.nested import changed
 
         made = casts(frame, self.columns, self.formats, exact=self.exact)
         if self.on_error == "quarantine":
@@ -67,8 +67,8 @@ class CastTransform(Transform):
     def _mark(self, frame: DataFrame, made: list[Cast]) -> Column:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.rejects import rejection
+        from deltaworks.engines.spark.frames.columns import column
+        from deltaworks.engines.spark.frames.rejects import rejection
 
         reason = F.concat_ws("; ", *[cast.reason(column(frame, cast.name)) for cast in made])
         rule = self.name or "cast"

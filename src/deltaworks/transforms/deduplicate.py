@@ -39,8 +39,8 @@ class DeduplicateTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import require_columns
-        from deltaworks.engines.spark.duplicates import distinct_rows, one_of_each
+        from deltaworks.engines.spark.frames.columns import require_columns
+        from deltaworks.engines.spark.frames.dedupe import distinct_rows, one_of_each
 
         named = [*self.columns, *([self.by] if self.by else [])]
         require_columns(frame, named, where="deduplicate")

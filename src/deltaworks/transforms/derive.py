@@ -28,7 +28,7 @@ class DeriveTransform(Transform):
     ) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.nested import with_value
+        from deltaworks.engines.spark.frames.nested import with_value
 
         for name, expression in self.columns.items():
             frame = with_value(frame, name, F.expr(expression))

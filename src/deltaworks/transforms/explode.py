@@ -34,15 +34,15 @@ class ExplodeTransform(Transform):
         return "nothing" if self.outer else "watched"
 
     def left_out(self, frame: DataFrame) -> Column | None:
-        from deltaworks.engines.spark.items import has_no_items, items_of
+        from deltaworks.engines.spark.transforms.explode import has_no_items, items_of
 
         return None if self.outer else has_no_items(items_of(frame, self.column, self.alias))
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import refuse_twins
-        from deltaworks.engines.spark.items import exploded, items_of
+        from deltaworks.engines.spark.frames.columns import refuse_twins
+        from deltaworks.engines.spark.transforms.explode import exploded, items_of
 
         items = items_of(frame, self.column, self.alias)
         result = exploded(frame, items, outer=self.outer, position=self.position)

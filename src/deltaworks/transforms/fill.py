@@ -12,8 +12,8 @@ from deltaworks.contracts.transform import Transform
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from deltaworks.engines.spark.columns import Place
-    from deltaworks.engines.spark.nested import Change
+    from deltaworks.engines.spark.frames.columns import Place
+    from deltaworks.engines.spark.frames.nested import Change
 
 
 class FillTransform(Transform):
@@ -28,15 +28,15 @@ class FillTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.nested import changed
+        from deltaworks.engines.spark.frames.nested import changed
 
         return changed(frame, [self._filled(frame, name) for name in self.columns])
 
     def _filled(self, frame: DataFrame, name: str) -> tuple[Place, Change]:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.nested import require_single
-        from deltaworks.engines.spark.values import literal_of
+        from deltaworks.engines.spark.frames.literals import literal_of
+        from deltaworks.engines.spark.frames.nested import require_single
 
         place = require_single(frame, name, where="fill")
         value = literal_of(self.columns[name], place.kind, name=name, where="fill")

@@ -31,8 +31,8 @@ class FlattenTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import refuse_twins, require_columns
-        from deltaworks.engines.spark.flat import flat_columns, require_struct
+        from deltaworks.engines.spark.frames.columns import refuse_twins, require_columns
+        from deltaworks.engines.spark.transforms.flatten import flat_columns, require_struct
 
         require_columns(frame, self.exclude, where="flatten", nested=False)
         require_columns(frame, self.columns, where="flatten", nested=False)

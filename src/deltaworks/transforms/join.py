@@ -54,8 +54,8 @@ class JoinTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import require_columns
-        from deltaworks.engines.spark.matches import inner_join
+        from deltaworks.engines.spark.frames.columns import require_columns
+        from deltaworks.engines.spark.transforms.join import inner_join
 
         other = others[self.with_]
         only_looks = self.how in ("semi", "anti")
@@ -73,7 +73,7 @@ class JoinTransform(Transform):
         """Rows with or without a match; keys stand under names that neither side has."""
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.columns import column
+        from deltaworks.engines.spark.frames.columns import column
 
         names = [f"{_KEY}_{i}" for i in range(len(self.on))]
         keys = zip(names, self.on, strict=True)
@@ -85,7 +85,7 @@ class JoinTransform(Transform):
 
     def _require_same_types(self, frame: DataFrame, other: DataFrame) -> None:
         """Refuse keys that Spark would have to bend before it compares them, such as texts."""
-        from deltaworks.engines.spark.columns import require_place
+        from deltaworks.engines.spark.frames.columns import require_place
 
         for key in self.on:
             mine = require_place(frame, key, where="join").kind.simpleString()

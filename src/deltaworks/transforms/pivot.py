@@ -43,8 +43,8 @@ class PivotTransform(Transform):
         return "watched" if self.values else "nothing"
 
     def left_out(self, frame: DataFrame) -> Column | None:
-        from deltaworks.engines.spark.columns import column
-        from deltaworks.engines.spark.pivots import typed_values, value_is_none_of
+        from deltaworks.engines.spark.frames.columns import column
+        from deltaworks.engines.spark.transforms.pivot import typed_values, value_is_none_of
 
         if not self.values:
             return None
@@ -54,9 +54,9 @@ class PivotTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import column, refuse_twins, require_columns
-        from deltaworks.engines.spark.figures import figure
-        from deltaworks.engines.spark.pivots import pivoted
+        from deltaworks.engines.spark.frames.columns import column, refuse_twins, require_columns
+        from deltaworks.engines.spark.transforms.aggregate import figure
+        from deltaworks.engines.spark.transforms.pivot import pivoted
 
         require_columns(frame, self.group_by, where="pivot")
         keys = [column(frame, name) for name in self.group_by]

@@ -16,7 +16,7 @@ from deltaworks.errors import Problem, SpecError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from deltaworks.engines.spark.python_function import ProjectFunction
+    from deltaworks.engines.spark.transforms.python import ProjectFunction
 
 
 class PythonTransform(Transform):
@@ -63,14 +63,14 @@ class PythonTransform(Transform):
         return (found,) if found else ()
 
     def _found(self, site: Site, step: str) -> ProjectFunction:
-        from deltaworks.engines.spark.python_function import ProjectFunction
+        from deltaworks.engines.spark.transforms.python import ProjectFunction
 
         return ProjectFunction.named(self.function, root=site.root, step=step)
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import declared_columns, refuse_twins
+        from deltaworks.engines.spark.frames.columns import declared_columns, refuse_twins
 
         function = self._found(ctx.site, ctx.step or self.name or self.plugin_type())
         if self.schema_ is not None:

@@ -45,8 +45,8 @@ class RenameTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import refuse_twins, require_place
-        from deltaworks.engines.spark.nested import renamed, struct_at
+        from deltaworks.engines.spark.frames.columns import refuse_twins, require_place
+        from deltaworks.engines.spark.frames.nested import renamed, struct_at
 
         names = {
             require_place(frame, old, where="rename").path: new for old, new in self.columns.items()

@@ -54,8 +54,8 @@ class SelectTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import refuse_twins
-        from deltaworks.engines.spark.nested import without
+        from deltaworks.engines.spark.frames.columns import refuse_twins
+        from deltaworks.engines.spark.frames.nested import without
 
         if self.exclude:
             for name in self.exclude:
@@ -69,7 +69,7 @@ class SelectTransform(Transform):
 def _wanted(frame: DataFrame, text: str) -> Column:
     from pyspark.sql import functions as F
 
-    from deltaworks.engines.spark.columns import column, find_place, require_columns
+    from deltaworks.engines.spark.frames.columns import column, find_place, require_columns
 
     if find_place(frame.schema, text):
         return column(frame, text)

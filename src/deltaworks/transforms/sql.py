@@ -36,7 +36,7 @@ class SqlTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.columns import quoted
+        from deltaworks.engines.spark.frames.columns import quoted
 
         for name, other in {**others, "input": frame}.items():
             other.createOrReplaceTempView(quoted(name))

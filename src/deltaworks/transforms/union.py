@@ -38,7 +38,7 @@ class UnionTransform(Transform):
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
-        from deltaworks.engines.spark.unions import require_union
+        from deltaworks.engines.spark.transforms.union import require_union
 
         fill = self.missing_columns == "fill"
         for name in self.with_:

@@ -114,8 +114,8 @@ class WindowTransform(Transform):
     ) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.columns import refuse_twins, require_columns
-        from deltaworks.engines.spark.windows import Parts, windowed
+        from deltaworks.engines.spark.frames.columns import refuse_twins, require_columns
+        from deltaworks.engines.spark.transforms.window import Parts, windowed
 
         require_columns(frame, self.partition_by, where="window")
         parts = Parts.of(frame, self.partition_by, self.order_by)

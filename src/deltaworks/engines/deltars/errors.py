@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from deltaworks.engines.deltars.commit_facts import read_json
-from deltaworks.engines.objects.errors import unreachable
+from deltaworks.engines.deltars.log.commit_facts import read_json
 from deltaworks.errors import (
     CommitConflict,
     DamagedData,
@@ -22,6 +21,7 @@ from deltaworks.errors import (
     VersionNotFound,
 )
 from deltaworks.model.table_ref import is_url
+from deltaworks.storage.object_errors import unreachable
 
 _STORE = ("Generic S3 error", "Generic GCS error", "Generic MicrosoftAzure error", "privileges")
 _DAMAGE = (

@@ -1,0 +1,1 @@
+"""Credentials and the vaults they come from."""

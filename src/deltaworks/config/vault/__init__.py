@@ -1,1 +1,0 @@
-"""Where credentials are kept, and how they are looked up by name."""

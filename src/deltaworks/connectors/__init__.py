@@ -1,0 +1,1 @@
+"""What the sources and sinks of one system share."""

@@ -1,0 +1,1 @@
+"""Databases: dialects, increments, batches noted in a transaction."""

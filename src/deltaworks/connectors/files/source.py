@@ -1,0 +1,144 @@
+"""What all sources of files have in common: a path, which files are new, where rows are from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from deltaworks.clock import parse_moment
+from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.credentials import NeedsCredential
+from deltaworks.contracts.plugin import TextMap
+from deltaworks.contracts.source import Source
+from deltaworks.contracts.type_text import SchemaText, TypeText
+from deltaworks.errors import InputError
+from deltaworks.model.batch import Bounds
+from deltaworks.model.table_ref import is_url
+from deltaworks.storage.hive_partitions import partition_keys
+from deltaworks.storage.listing import (
+    MissingColumns,
+    UnknownColumns,
+    changed_file,
+    file_bounds,
+    found_files,
+    here,
+    newer_files,
+    unreadable_file,
+)
+
+if TYPE_CHECKING:
+    from deltaworks.engines.spark.read.files import FileRows
+    from deltaworks.storage.drift import Drift
+
+
+class FileSource(NeedsCredential, Source):
+    """Files at a path, folder or glob."""
+
+    path: str
+    """A file, a folder, or a glob such as `data/orders_*.csv`."""
+    incremental: bool = False
+    """Read only files that are new or changed since the last batch."""
+    partition_types: dict[str, TypeText] = Field(default_factory=dict)
+    """Types of columns that come from folders named `key=value`, such as `day: date`."""
+    source_file: bool = False
+    """Add column `_source_file`, the path of the file that a row is from."""
+    ingested_at: bool = False
+    """Add column `_ingested_at`, the time of the run that read a row."""
+    options: TextMap = Field(default_factory=dict)
+    """Further options, handed to Spark's reader as they are."""
+
+    def reads_increments(self) -> bool:
+        return self.incremental
+
+    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+        now = self._there(site, was_read=since is not None)
+        partition_keys(now)  # all files there are must agree, not only the new ones
+        try:
+            return newer_files(now, since or replace(now, files=()), site.root)
+        except OSError as problem:
+            raise unreadable_file(str(problem.filename), problem) from problem
+
+    def _there(self, site: Site, *, was_read: bool = False) -> Bounds:
+        """The files there are; an inbox may be empty.
+
+        A bucket has no folders, so there a path is known to be right once files of it were read.
+        """
+        pattern = site.path(self.path)
+        return file_bounds(
+            pattern,
+            written=self.path,
+            stores=site.stores,
+            root=site.root,
+            may_be_empty=self.incremental and (was_read or not is_url(pattern)),
+        )
+
+    def here(self, site: Site, bounds: Bounds) -> Bounds:
+        return here(bounds, site.path(self.path), site.root)
+
+    def files_read(self, site: Site) -> tuple[str, ...]:
+        return (site.path(self.path),)
+
+    def probe(self, site: Site) -> str:
+        return found_files(self.bounds(site, None), site.stores)
+
+    def start_at(self, site: Site, point: str) -> Bounds | None:
+        start_ns = int(parse_moment(point).timestamp() * 1e9)
+        now = self._there(site)
+        older = tuple(stamp for stamp in now.files if stamp.modified_ns < start_ns)
+        return replace(now, files=(), passed=older)
+
+    def still_there(self, site: Site, bounds: Bounds) -> str:
+        problem = changed_file(bounds, site.stores)
+        return problem and changed_file(self.here(site, bounds), site.stores)
+
+    def reader_options(self) -> dict[str, str]:
+        """What Spark's reader of this format is told."""
+        return {}
+
+    def files(self, ctx: RunContext, bounds: Bounds) -> FileRows:
+        """The files within the bounds, for Spark to read."""
+        from deltaworks.engines.spark.read.files import FileRows
+
+        if not bounds.files and "schema" not in self.document():
+            raise InputError(
+                f'there is no new file at "{self.path}", so that nothing tells its columns',
+                hint="run it when there is one, or name the columns with `schema`",
+            )
+        return FileRows(
+            spark=ctx.spark,
+            file_format=self.plugin_type(),
+            bounds=bounds,
+            options={**self.reader_options(), **self.options},
+            partition_types=self.partition_types,
+            source_file=self.source_file,
+            ingested_at=ctx.now if self.ingested_at else None,
+            stores=ctx.site.stores,
+        )
+
+
+class DriftingSource(FileSource):
+    """Files with columns, at a path, folder or glob."""
+
+    schema_: SchemaText | None = Field(default=None, alias="schema")
+    """Columns and types as SQL spells them, such as `id bigint, amount double`."""
+    unknown_columns: UnknownColumns = "refuse"
+    """Columns that a file has and `schema` lacks: stop, leave them out, or read them as well."""
+    missing_columns: MissingColumns = "refuse"
+    """Columns of `schema`, or of other files, that a file lacks: stop, or read NULL."""
+
+    def problems(self) -> tuple[str, ...]:
+        found = super().problems()
+        if self.schema_ is None and "unknown_columns" in self.model_fields_set:
+            return (*found, '"unknown_columns" are those outside "schema", which is not there')
+        return found
+
+    def finds_columns(self) -> bool:
+        return self.schema_ is None or self.unknown_columns == "keep"
+
+    def drift(self) -> Drift:
+        """What is done about columns that differ."""
+        from deltaworks.storage.drift import Drift
+
+        return Drift(unknown=self.unknown_columns, missing=self.missing_columns)

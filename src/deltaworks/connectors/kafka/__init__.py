@@ -1,0 +1,1 @@
+"""Kafka: client settings, offsets, topics."""

@@ -1,1 +1,0 @@
-"""Files read as Arrow batches, without Spark: a reader for each format."""

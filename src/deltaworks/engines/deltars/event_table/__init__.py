@@ -1,0 +1,1 @@
+"""Append-only tables of our own: ledger, run records, offsets."""

@@ -1,0 +1,1 @@
+"""A table's log: its files, commits, checkpoints and soundness."""

@@ -1,0 +1,1 @@
+"""Commits by delta-rs: batches, epochs, compaction, restore."""

@@ -1,1 +1,0 @@
-"""Objects in buckets and containers, through one client for every kind of store."""

@@ -1,0 +1,1 @@
+"""What an upsert is made of: keys, diff, MERGE statement, strategy."""

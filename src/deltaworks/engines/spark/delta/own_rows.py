@@ -1,0 +1,58 @@
+"""Rows of tables of our own, removed and put back by Spark where only Spark may commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltaworks.engines.spark.delta.layout import USER_METADATA, set_for_one_write
+from deltaworks.engines.spark.delta.tables import SparkEngine, table_sql
+from deltaworks.engines.spark.errors.translate import translate
+from deltaworks.engines.spark.session.connect import held, sibling
+from deltaworks.redact import safe_json
+from deltaworks.storage.durability import make_durable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def delete_rows(spark: SparkSession, location: str, where: str, *, note: Mapping[str, Any]) -> int:
+    """Remove rows and say why in the commit; answers how many."""
+    from pyspark.errors import PySparkException
+
+    told = {USER_METADATA: safe_json(dict(note))}
+    with held(sibling(spark)) as session, set_for_one_write(session, told):
+        try:
+            statement = f"DELETE FROM {table_sql(location)} WHERE {where}"  # noqa: S608 - our own words
+            answer = session.sql(statement).collect()
+        except PySparkException as error:
+            raise translate(error) from error
+    make_durable(location, SparkEngine(spark).history(location, limit=1)[0].version)
+    return int(answer[0]["num_affected_rows"])
+
+
+def return_rows(
+    spark: SparkSession,
+    location: str,
+    where: str,
+    *,
+    version: int,
+    key: str,
+    note: Mapping[str, Any],
+) -> None:
+    """Append the rows that a version of the table had, once for each key."""
+    from pyspark.errors import PySparkException
+
+    with held(sibling(spark)) as session:
+        try:
+            rows = session.read.format("delta").option("versionAsOf", version).load(location)
+            stamp = {
+                "txnAppId": key,
+                "txnVersion": "1",
+                "userMetadata": safe_json(dict(note)),
+            }
+            writer = rows.filter(where).write.format("delta").mode("append")
+            writer.option("mergeSchema", "true").options(**stamp).save(location)
+        except PySparkException as error:
+            raise translate(error) from error
+    make_durable(location, SparkEngine(spark).history(location, limit=1)[0].version)

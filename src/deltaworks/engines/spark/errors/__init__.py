@@ -1,0 +1,1 @@
+"""Errors of Spark and the JVM, translated."""

@@ -1,0 +1,1 @@
+"""Helpers for DataFrames that readers, transforms and writers share."""

@@ -1,0 +1,1 @@
+"""The jars of Spark sessions: pinned, downloaded, checked."""

@@ -1,0 +1,1 @@
+"""Readers: files, databases, Kafka, increments of Delta tables."""

@@ -1,0 +1,1 @@
+"""The Spark session: start, settings, jobs, Spark Connect."""

@@ -1,0 +1,1 @@
+"""One module per transform plug-in, under the same name."""

@@ -1,0 +1,1 @@
+"""Writers of what is not a Delta table: Kafka, folders of files."""

@@ -1,0 +1,1 @@
+"""The classic JSON form, translated into the native one."""

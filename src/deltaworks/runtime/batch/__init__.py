@@ -1,0 +1,1 @@
+"""One batch from its decision to its commit."""

@@ -1,0 +1,1 @@
+"""A plan evaluated once: frames, checks, row counts, limits."""

@@ -1,0 +1,1 @@
+"""The batch ledger: its table, its state, and what tables provably hold."""

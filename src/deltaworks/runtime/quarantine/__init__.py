@@ -1,0 +1,1 @@
+"""The quarantine table, and the replay of its rows."""

@@ -1,0 +1,1 @@
+"""Restore, undo, accept and backfill."""

@@ -1,0 +1,1 @@
+"""One run around its batches: runner, schedule, plan, preview."""

@@ -1,0 +1,1 @@
+"""Bytes on disk and in buckets: paths, listings, locks; no Spark, no Delta."""

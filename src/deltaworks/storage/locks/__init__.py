@@ -1,0 +1,1 @@
+"""Locks on disk and leases in buckets."""
