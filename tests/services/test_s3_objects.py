@@ -222,7 +222,7 @@ SLEEPER = """
 import json, sys
 from deltaworks.config.object_stores import StorageSettings, Stores
 from deltaworks.storage.locks.file_lock import locked
-from deltaworks.engines.objects import claim, lease
+from deltaworks.storage.locks import lease, lease_claim as claim
 from deltaworks.errors import GuardError
 claim.LEASE_SECONDS, lease._BEAT_SECONDS = 2.0, 0.3
 word = json.loads(sys.argv[1])

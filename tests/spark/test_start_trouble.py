@@ -33,7 +33,7 @@ import json, os, sys, threading
 from pathlib import Path
 
 import psutil
-from deltaworks.engines.spark import launch
+from deltaworks.engines.spark.session import jvm as launch
 from deltaworks.engines.spark.session.start import (
     SessionSettings, adopt_session, start_session, stop_session,
 )

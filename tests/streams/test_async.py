@@ -7,7 +7,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.log.actions import DataFile
+from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.model.epochs import Limits
 from deltaworks.streams.async_sink import AsyncEpochSink
 from tests.streams.tables import batch, ids, opened

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.log.actions import DataFile
+from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.errors import StorageError
 from deltaworks.model.epochs import Limits
 from deltaworks.streams.buffer import EpochBuffer

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.log.actions import DataFile
+from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import (
     CommitUnknown,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deltaworks.engines.deltars.event_table import table as events
+from deltaworks.storage import folders
 from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
 from deltaworks.engines.deltars.log.commits import check_log
 from deltaworks.engines.deltars.query import delete_rows
@@ -156,7 +157,7 @@ def test_two_runs_may_make_an_event_table_at_the_same_moment(
 ) -> None:
     location = str(tmp_path / "events")
     first, second = (EventTable(location, event_schema(SCHEMA)) for _ in range(2))
-    make_folder = events.make_folder
+    make_folder = folders.make_folder
 
     def overtaken(_: str) -> None:
         monkeypatch.setattr(events, "make_folder", make_folder)

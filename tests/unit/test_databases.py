@@ -15,13 +15,13 @@ from deltaworks.connectors.databases.errors import database_error, first_line
 from deltaworks.connectors.databases.mysql import MYSQL
 from deltaworks.connectors.databases.postgres import POSTGRES, _connecting_kind
 from deltaworks.connectors.databases.read_partitions import (
-    PART,
     Slices,
     block_slices,
     parts_for,
     value_slices,
 )
 from deltaworks.engines.spark.errors.jdbc import jdbc_error
+from deltaworks.engines.spark.read.jdbc import PART
 from deltaworks.errors import (
     CommitUnknown,
     ConstraintViolated,

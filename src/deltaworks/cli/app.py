@@ -56,7 +56,7 @@ def command_line(names: Iterable[str] = _COMMANDS) -> typer.Typer:
     )
     app.callback()(_options)
     for name in names:
-        found = getattr(import_module(f"deltaworks.cli.{name}"), _COMMANDS[name])
+        found = getattr(import_module(f"deltaworks.cli.commands.{name}"), _COMMANDS[name])
         if _COMMANDS[name] == _GROUP:
             app.add_typer(found, name=name)
         else:

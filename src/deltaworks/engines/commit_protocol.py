@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from deltaworks.config.object_stores import Stores, store_place
-from deltaworks.engines.deltars.log.local_tail import ENGINE
+from deltaworks.engines.deltars.log.actions import ENGINE
 from deltaworks.engines.deltars.snapshot import Look
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError

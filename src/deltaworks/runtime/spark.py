@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from deltaworks.config.cache import cache_dir
 from deltaworks.config.object_stores import StoreAccess, Stores, store_place
 from deltaworks.config.project import ProjectConfig
-from deltaworks.engines.spark.jars.connectors import add_jars, connector_jars
+from deltaworks.engines.spark.jars.connectors import connector_jars
 from deltaworks.engines.spark.jars.resolve import ensure_jars
 from deltaworks.engines.spark.jars.s3 import store_jars
 from deltaworks.engines.spark.java.find import find_java
+from deltaworks.engines.spark.session.added_jars import add_jars
 from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.storage.engine_options import log_store_settings

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import psutil
 
+from deltaworks.engines.deltars.log.actions import DataFile
 from deltaworks.engines.deltars.schemas import as_promised
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder, partition_text
+from deltaworks.engines.deltars.write.data_files import DataFolder, partition_text
 from deltaworks.engines.deltars.write.dedupe import key_columns
 from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.engines.deltars.write.spark_parity import no_folder

@@ -105,8 +105,8 @@ class Server(ABC):
     def open(self, address: Address, *, read_only: bool) -> Iterator[Conversation]:
         """A conversation with the server; it ends with the block."""
         with self.in_our_words(address, connecting=True):
-            connection = self._connect(address)
-        talk = Conversation(self, connection, address)
+            opened = self._connect(address)
+        talk = Conversation(self, opened, address)
         try:
             self.prepare(talk, read_only=read_only)
             yield talk

@@ -10,9 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from deltaworks.connectors.databases.dialect import Server
+from deltaworks.engines.spark.read.jdbc import PART
 
-PART = "_deltaworks_part"
-"""The column that the parts are told by; it is read by the server only."""
 _LEAST_BYTES = 8_000_000
 """What a connection of its own pays for."""
 _MOST_BYTES = 256_000_000

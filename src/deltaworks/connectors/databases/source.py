@@ -11,7 +11,6 @@ from deltaworks.connectors.databases.dialect import BLOCK_BYTES, Column, Convers
 from deltaworks.connectors.databases.increments import NUMBER, Increments
 from deltaworks.connectors.databases.options import DatabaseEnd
 from deltaworks.connectors.databases.read_partitions import (
-    PART,
     Slices,
     block_slices,
     parts_for,
@@ -21,6 +20,7 @@ from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.duration import duration
 from deltaworks.contracts.plugin import Names
 from deltaworks.contracts.source import Source
+from deltaworks.engines.spark.read.jdbc import PART
 from deltaworks.errors import DeltaworksError, EngineError, GuardError, SpecError, TableNotFound
 from deltaworks.model.batch import UNBOUNDED, WATERMARK, Bounds
 from deltaworks.suggest import did_you_mean

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from deltaworks.engines.deltars.snapshot import Look, parse_user_metadata
+from deltaworks.engines.deltars.log.history import parse_user_metadata
+from deltaworks.engines.deltars.snapshot import Look
 from deltaworks.errors import CommitConflict, GuardError
 from deltaworks.model.commit import LANDED_BEFORE, TAKEN_OUT, CommitInfo
 from deltaworks.model.table_info import CommitRecord

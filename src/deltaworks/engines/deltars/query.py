@@ -13,11 +13,6 @@ from deltaworks.redact import safe_json
 from deltaworks.storage.durability import make_durable
 
 
-def text(value: str) -> str:
-    """A text that delta-rs' SQL takes as it is; other than Spark it knows no backslash."""
-    return "'" + value.replace("'", "''") + "'"
-
-
 def query_rows(
     location: str,
     columns: str,

@@ -11,6 +11,7 @@ from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log.commits import commit_files
+from deltaworks.engines.deltars.log.history import record_of
 from deltaworks.errors import CommitConflict, DeltaworksError, UnsupportedTable
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo
@@ -274,35 +275,3 @@ def _figures(adds: pa.Table) -> tuple[int | None, int]:
     known = counts is not None and counts.null_count == 0
     rows = (pc.sum(counts).as_py() or 0) if known else None
     return rows, pc.sum(adds.column("size_bytes")).as_py() or 0
-
-
-def record_of(entry: Mapping[str, Any]) -> CommitRecord:
-    """A commit by what it says about itself."""
-    metrics = entry.get("operationMetrics")
-    made = entry.get("inCommitTimestamp", entry.get("timestamp"))
-    return CommitRecord(
-        version=int(entry["version"]),
-        timestamp_ms=made if isinstance(made, int) else 0,
-        operation=str(entry.get("operation") or ""),
-        metrics=dict(metrics) if isinstance(metrics, dict) else {},
-        user_metadata=parse_user_metadata(entry.get("userMetadata")),
-        engine=str(entry.get("engineInfo") or ""),
-        restored_to=restored_to(entry),
-    )
-
-
-def restored_to(entry: Mapping[str, Any]) -> int | None:
-    """The version that a commit set the table back to; None where it says none."""
-    told = entry.get("operationParameters")
-    version = str(told.get("version")) if isinstance(told, dict) else ""
-    is_restore = entry.get("operation") == "RESTORE"
-    return int(version) if is_restore and version.isdecimal() else None
-
-
-def parse_user_metadata(text: object) -> dict[str, Any]:
-    """Our note in a commit; empty for anybody else's."""
-    try:
-        value = json.loads(text) if isinstance(text, str) else {}
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

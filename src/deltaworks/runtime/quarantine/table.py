@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.commit_protocol import committer_of
-from deltaworks.engines.deltars.query import delete_rows, query_rows, text
+from deltaworks.engines.deltars.query import delete_rows, query_rows
+from deltaworks.engines.deltars.sql_text import text
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.engines.spark.delta.writer import TableWriter
 from deltaworks.engines.spark.frames.columns import literal

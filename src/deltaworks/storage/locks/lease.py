@@ -1,8 +1,8 @@
 """A lock on an object store: an object that its holder renews, and others must not touch.
 
 No kernel frees it with its owner. So it counts as given up when its owner is surely gone, or when
-nobody has renewed it for a whole lease (`storage/locks/lease_claim.py`). A driver that stood still for
-so long, and then goes on, is told before its next commit that it was overtaken.
+nobody has renewed it for a whole lease (`lease_claim.py`). A driver that was paused for so long and
+then continues is refused before its next commit.
 """
 
 from __future__ import annotations

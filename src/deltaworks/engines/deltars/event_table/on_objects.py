@@ -1,8 +1,8 @@
 """Events on an object store: a file and a commit for each, and nothing asked that is known.
 
-What a process has once read of such a table it keeps, files too: they never change. One listing
-tells whether the rest still holds (`engines/deltars/log/object_tail.py`). A commit is made after the
-last one that its writer has read, and every one that came in between is looked at.
+A process caches what it has read of such a table; files never change. One listing shows whether
+the cache is still valid (`engines/deltars/log/object_tail.py`). A commit follows the last one that
+its writer has read; the writer reads every commit made in between first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import damaged, translated
-from deltaworks.engines.deltars.log.local_tail import commit_info, txn_action
+from deltaworks.engines.deltars.log.actions import commit_info, txn_action
 from deltaworks.engines.deltars.log.object_tail import Action, Commit, ObjectLog
 from deltaworks.engines.deltars.write.statistics import file_statistics, write_parquet
 from deltaworks.errors import CommitConflict, EngineError

@@ -9,8 +9,6 @@ from __future__ import annotations
 import fcntl
 import io
 import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -21,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.query import text
+from deltaworks.engines.deltars.sql_text import text
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.engines.deltars.write.statistics import writer_properties
-from deltaworks.errors import CommitConflict, StorageError, TableNotFound
+from deltaworks.errors import CommitConflict, TableNotFound
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import is_url
 from deltaworks.storage.durability import make_durable
 from deltaworks.storage.engine_options import table_options
+from deltaworks.storage.folders import make_folder, refuse_unwritable_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 64
 _CHECKPOINT_EVERY = "20"
-_LEAST_FREE_BYTES = 256 * 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -227,39 +225,6 @@ def _alone(location: str) -> Iterator[None]:
     with path.with_name(f".{path.name}.lock").open("a", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def refuse_unwritable_place(location: str) -> None:
-    """delta-rs panics, on the user's screen, where a disk is full or a folder is not ours."""
-    if not has_room(location, _LEAST_FREE_BYTES):
-        raise StorageError(
-            f'no space left on the disk of "{location}"', hint="free some space and run it again"
-        )
-    for folder in () if is_url(location) else (Path(location), Path(location, "_delta_log")):
-        if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
-            raise StorageError(
-                f'permission denied: "{folder}"',
-                hint="give this user the right to write there; nothing was committed",
-            )
-
-
-def has_room(location: str, size_bytes: int) -> bool:
-    """Whether so much can be written there; nobody can tell of an object store."""
-    if is_url(location):
-        return True
-    place = next((p for p in (Path(location), *Path(location).parents) if p.exists()), None)
-    return place is None or bool(shutil.disk_usage(place).free >= size_bytes)
-
-
-def make_folder(location: str) -> None:
-    """Make a table's folder, or say why it cannot be made."""
-    try:
-        Path(location).mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise StorageError(
-            f'"{location}" cannot be made: {problem.strerror}',
-            hint="give this user the right to write in the warehouse, or choose another one",
-        ) from problem
 
 
 def event_schema(fields: Sequence[tuple[str, str]]) -> pa.Schema:

@@ -7,12 +7,13 @@ once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from deltaworks.engines.deltars.json_text import read_json
 
 Action = Mapping[str, Any]
 _LARGE = 8 * 2**20
@@ -57,14 +58,6 @@ def facts_of(content: bytes) -> CommitFacts:
         vectors = vectors or bool((action.get("add") or {}).get("deletionVector"))
         actions.append(action)
     return _gathered(actions, has_vectors=vectors)
-
-
-def read_json(text: str) -> Any:
-    """What a text of a log says; a ValueError, too, where it is nested without end."""
-    try:
-        return json.loads(text)
-    except RecursionError as problem:
-        raise ValueError("too deep") from problem
 
 
 def checked_action(line: bytes) -> tuple[Action, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltaworks.engines.deltars.log.commit_facts import read_json
+from deltaworks.engines.deltars.json_text import read_json
 from deltaworks.engines.deltars.log.file_names import Compacted
 
 Action = Mapping[str, Any]

@@ -6,12 +6,12 @@ none where the folder's name has a `#`. So each commit is read by its own name.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.log.commit_facts import read_json
-from deltaworks.engines.deltars.snapshot import record_of
+from deltaworks.engines.deltars.json_text import read_json
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import is_url
 from deltaworks.storage.paths import read_text
@@ -50,3 +50,35 @@ def _own_words(text: str) -> Mapping[str, Any]:
         if isinstance(found, dict):
             return found
     return {}
+
+
+def record_of(entry: Mapping[str, Any]) -> CommitRecord:
+    """A commit by what it says about itself."""
+    metrics = entry.get("operationMetrics")
+    made = entry.get("inCommitTimestamp", entry.get("timestamp"))
+    return CommitRecord(
+        version=int(entry["version"]),
+        timestamp_ms=made if isinstance(made, int) else 0,
+        operation=str(entry.get("operation") or ""),
+        metrics=dict(metrics) if isinstance(metrics, dict) else {},
+        user_metadata=parse_user_metadata(entry.get("userMetadata")),
+        engine=str(entry.get("engineInfo") or ""),
+        restored_to=restored_to(entry),
+    )
+
+
+def restored_to(entry: Mapping[str, Any]) -> int | None:
+    """The version that a commit set the table back to; None where it says none."""
+    told = entry.get("operationParameters")
+    version = str(told.get("version")) if isinstance(told, dict) else ""
+    is_restore = entry.get("operation") == "RESTORE"
+    return int(version) if is_restore and version.isdecimal() else None
+
+
+def parse_user_metadata(text: object) -> dict[str, Any]:
+    """Our note in a commit; empty for anybody else's."""
+    try:
+        value = json.loads(text) if isinstance(text, str) else {}
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

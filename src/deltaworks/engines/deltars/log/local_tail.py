@@ -17,11 +17,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any
 
-from deltaworks.engines.deltars.log.commit_facts import read_json
-from deltaworks.engines.deltars.write.data_files import DataFile
+from deltaworks.engines.deltars.json_text import read_json
+from deltaworks.engines.deltars.log.actions import txn_action
 from deltaworks.errors import CommitConflict
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import is_url
@@ -30,8 +29,6 @@ from deltaworks.storage.listing import fsync_path
 _TRUSTED_S = 600.0
 _HOURS = re.compile(r"(interval )?[1-9]\d* (hour|day|week|month|year)s?", re.IGNORECASE)
 _RETRIES = 100
-ENGINE = "deltaworks"
-"""Who commits, by the word of the commits made here."""
 Stamp = tuple[int, int, int]
 """What tells a commit's file from another one of its name: its place on disk, size and time."""
 
@@ -173,71 +170,6 @@ def tail_of(
     if is_url(location) or _HOURS.fullmatch(kept.strip()) is None:
         return None
     return LogTail(location, writer, version)
-
-
-def commit_info(operation: str, parameters: Mapping[str, str], note: str) -> dict[str, Any]:
-    """What a commit says about itself."""
-    return {
-        "commitInfo": {
-            "timestamp": int(time.time() * 1000),
-            "operation": operation,
-            "operationParameters": dict(parameters),
-            "engineInfo": ENGINE,
-            "userMetadata": note,
-        }
-    }
-
-
-def txn_action(txn: Txn) -> dict[str, Any]:
-    """A transaction, which a commit carries."""
-    return {"txn": {"appId": txn.app_id, "version": txn.version}}
-
-
-def add_action(file: DataFile, *, is_new: bool) -> dict[str, Any]:
-    """A file becomes part of the table, with rows that are new or were in other files before."""
-    return {
-        "add": {
-            "path": quote(file.path),
-            "partitionValues": dict(file.partition),
-            "size": file.size_bytes,
-            "modificationTime": file.modified_ms,
-            "dataChange": is_new,
-            "stats": file.statistics,
-        }
-    }
-
-
-class Removable(Protocol):
-    """A file of the table, as far as its removal is concerned."""
-
-    @property
-    def path(self) -> str:
-        """Its name in the table's folder."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """How large it is."""
-        ...
-
-    @property
-    def partition(self) -> Mapping[str, str | None]:
-        """The partition it is in."""
-        ...
-
-
-def remove_action(file: Removable, *, is_new: bool) -> dict[str, Any]:
-    """A file is no part of the table any more; its rows go, or are in other files."""
-    return {
-        "remove": {
-            "path": quote(file.path),
-            "deletionTimestamp": int(time.time() * 1000),
-            "dataChange": is_new,
-            "extendedFileMetadata": True,
-            "partitionValues": dict(file.partition),
-            "size": file.size_bytes,
-        }
-    }
 
 
 def remove_drafts(location: str, writers: Sequence[str]) -> None:

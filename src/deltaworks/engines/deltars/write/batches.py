@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.event_table.table import refuse_unwritable_place
-from deltaworks.engines.deltars.query import text
-from deltaworks.engines.deltars.snapshot import parse_user_metadata
+from deltaworks.engines.deltars.log.history import parse_user_metadata
+from deltaworks.engines.deltars.sql_text import text
 from deltaworks.engines.deltars.write.commit_options import ROWS_MARK, commit_properties
 from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
 from deltaworks.engines.deltars.write.merge_plan import MergePlan
@@ -34,6 +33,7 @@ from deltaworks.errors import CommitConflict
 from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.model.table_properties import CHECKPOINTS, whole_number
 from deltaworks.model.write import Stamp
+from deltaworks.storage.folders import refuse_unwritable_place
 
 if TYPE_CHECKING:
     import pyarrow as pa

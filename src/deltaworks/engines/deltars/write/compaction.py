@@ -13,14 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.deltars.log.local_tail import (
-    LogTail,
-    add_action,
-    commit_info,
-    remove_action,
-)
+from deltaworks.engines.deltars.log.actions import DataFile, add_action, commit_info, remove_action
+from deltaworks.engines.deltars.log.local_tail import LogTail
 from deltaworks.engines.deltars.schemas import nullable
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder, partition_text
+from deltaworks.engines.deltars.write.data_files import DataFolder, partition_text
 from deltaworks.errors import CommitConflict
 
 if TYPE_CHECKING:

@@ -17,15 +17,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.log.local_tail import (
-    LogTail,
-    add_action,
-    commit_info,
-    remove_action,
-)
-from deltaworks.engines.deltars.snapshot import parse_user_metadata
+from deltaworks.engines.deltars.log.actions import DataFile, add_action, commit_info, remove_action
+from deltaworks.engines.deltars.log.history import parse_user_metadata
+from deltaworks.engines.deltars.log.local_tail import LogTail
 from deltaworks.engines.deltars.write.commit_options import ALONE, commit_properties, no_hooks
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.write.data_files import DataFolder
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -7,11 +7,11 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.log.actions import DataFile
 from deltaworks.engines.deltars.write.statistics import MOST_COLUMNS, file_statistics, write_parquet
 from deltaworks.model.table_ref import is_url
 from deltaworks.storage.listing import fsync_path
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint.*\.parquet")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataFile:
-    """A file that is written and not yet part of the table."""
-
-    path: str
-    size_bytes: int
-    rows: int
-    partition: Mapping[str, str | None]
-    modified_ms: int
-    statistics: str
 
 
 class DataFolder:

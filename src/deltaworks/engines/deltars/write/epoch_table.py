@@ -16,19 +16,13 @@ from urllib.parse import unquote
 
 from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.event_table.table import refuse_unwritable_place
+from deltaworks.engines.deltars.log.actions import DataFile, add_action, commit_info
 from deltaworks.engines.deltars.log.commits import file_changes
-from deltaworks.engines.deltars.log.local_tail import (
-    LogTail,
-    add_action,
-    commit_info,
-    remove_drafts,
-    tail_of,
-)
+from deltaworks.engines.deltars.log.history import parse_user_metadata, restored_to
+from deltaworks.engines.deltars.log.local_tail import LogTail, remove_drafts, tail_of
 from deltaworks.engines.deltars.schemas import as_delta
-from deltaworks.engines.deltars.snapshot import parse_user_metadata, restored_to
 from deltaworks.engines.deltars.write.commit_options import ALONE, commit_properties, no_hooks
-from deltaworks.engines.deltars.write.data_files import DataFile, DataFolder
+from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.engines.deltars.write.int96_timestamps import Moments
 from deltaworks.engines.deltars.write.merge_plan import MergePlan
 from deltaworks.engines.deltars.write.statistics import MOST_COLUMNS, writer_properties
@@ -40,6 +34,7 @@ from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_properties import STATISTICS, whole_number
 from deltaworks.model.table_ref import is_url
+from deltaworks.storage.folders import refuse_unwritable_place
 from deltaworks.storage.listing import fsync_commit, fsync_path
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.event_table.table import make_folder
 from deltaworks.engines.deltars.log.commits import open_table
 from deltaworks.engines.deltars.schemas import as_delta
 from deltaworks.engines.deltars.write.write_support import refuse_properties
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.table_ref import is_url
+from deltaworks.storage.folders import make_folder
 from deltaworks.storage.listing import fsync_commit
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,22 +58,6 @@ def size_settings(layout: Layout) -> dict[str, str]:
         return settings
     size = str(layout.target_file_bytes)
     return {OPTIMIZED_FILE_SIZE: f"{size}b", **dict.fromkeys(FILE_SIZES, size), **settings}
-
-
-@contextmanager
-def set_for_one_write(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session, put back afterwards: the whole run shares it."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    try:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
 
 
 def check_layout(frame: DataFrame, layout: Layout) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.spark.delta.layout import USER_METADATA, set_for_one_write
+from deltaworks.engines.spark.delta.layout import USER_METADATA
 from deltaworks.engines.spark.delta.tables import SparkEngine, table_sql
 from deltaworks.engines.spark.errors.translate import translate
 from deltaworks.engines.spark.session.connect import held, sibling
+from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
 from deltaworks.redact import safe_json
 from deltaworks.storage.durability import make_durable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltaworks.engines.deltars.log.commits import check_log
-from deltaworks.engines.deltars.snapshot import parse_user_metadata
+from deltaworks.engines.deltars.log.history import parse_user_metadata
 from deltaworks.engines.spark.errors.translate import told
 from deltaworks.engines.spark.frames.columns import quoted
 from deltaworks.errors import TableNotFound

@@ -1,9 +1,9 @@
 """Taking one commit out of a table again, when nothing later touched what it did.
 
-Nothing of another writer may be lost by it, not even what is committed after the look. Where it is
-enough to name files, the log decides who came first (`engines/deltars/write/commit_undo.py`). Where Spark
-writes, the rows that it writes look at the table once more as part of being written. A write reads
-the table that it writes to as it stands when the write begins, and Delta refuses what comes later.
+It must not lose what another writer commits, not even after the table was read. Where naming files
+is enough, the log decides which commit is first (`engines/deltars/write/commit_undo.py`). Where
+Spark writes, the written rows are compared with the table again as part of the write. A write reads
+the version that is current when it begins; Delta refuses the commit if a later one conflicts.
 So a foreign commit after the look stops the write, here or there. (On S3 that holds for writers
 that Spark sees: see `engines/commit_protocol.py`.)
 """
@@ -24,16 +24,17 @@ from deltaworks.engines.deltars.write.commit_undo import (
     file_names,
     file_swap,
 )
-from deltaworks.engines.spark.delta.layout import set_for_one_write, stamp_settings
-from deltaworks.engines.spark.delta.merge.keys import fingerprint
+from deltaworks.engines.spark.delta.layout import stamp_settings
 from deltaworks.engines.spark.delta.merge.merge_sql import comparisons, merge_sql
 from deltaworks.engines.spark.delta.tables import SparkEngine, table_sql
 from deltaworks.engines.spark.errors.row_notes import stop
 from deltaworks.engines.spark.frames.columns import quoted
+from deltaworks.engines.spark.frames.fingerprint import fingerprint
 from deltaworks.engines.spark.frames.samples import sample_rows
 from deltaworks.engines.spark.frames.sizing import estimated_bytes, fitted
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import shared_view
+from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
 from deltaworks.errors import GuardError
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo

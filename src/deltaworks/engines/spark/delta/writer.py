@@ -21,7 +21,6 @@ from deltaworks.engines.spark.delta.layout import (
     first_properties,
     refuse_names,
     refuse_other_partitions,
-    set_for_one_write,
     size_settings,
     stamp_settings,
     verify_layout,
@@ -50,6 +49,7 @@ from deltaworks.engines.spark.frames.columns import quoted
 from deltaworks.engines.spark.frames.sizing import fitted as fitted_to
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import is_empty, shared_view
+from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,

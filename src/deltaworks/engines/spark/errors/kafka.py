@@ -8,13 +8,13 @@ _PACKAGE = "org.apache.kafka."
 _REFUSED = ("SaslAuthenticationException", "SslAuthenticationException")
 _FORBIDDEN = ("TopicAuthorizationException", "ClusterAuthorizationException")
 _SILENT = ("TimeoutException", "NetworkException", "DisconnectException", "KafkaException")
-_LOST = "KAFKA_DATA_LOSS"
+_DATA_LOSS = "KAFKA_DATA_LOSS"
 _NO_ANSWER = "Cannot fetch record"
 
 
 def kafka_error(*, class_name: str, condition: str, line: str) -> DeltaworksError | None:
     """The error a user should read; None for what has nothing to do with Kafka."""
-    if condition.startswith(_LOST):
+    if condition.startswith(_DATA_LOSS):
         return GuardError(
             f"messages went while they were read: {line}",
             hint="go on with what is left by --from earliest; nothing was committed",

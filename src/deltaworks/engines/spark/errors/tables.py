@@ -1,7 +1,7 @@
 """What Spark says of tables whose log it cannot read, in our words.
 
-Logs are looked at before Spark is asked (`engines/deltars/log/soundness.py`); this is for what changes
-in between, and for buckets.
+Logs are checked before Spark reads them (`engines/deltars/log/soundness.py`); this module covers
+what changes in between, and buckets.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from deltaworks.engines.spark.delta.merge.keys import fingerprint
 from deltaworks.engines.spark.errors.row_notes import stop
 from deltaworks.engines.spark.frames.columns import column, quoted
+from deltaworks.engines.spark.frames.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

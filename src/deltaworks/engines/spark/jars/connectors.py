@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.jars.resolve import missing_jars
-from deltaworks.engines.spark.session.connect import require_jvm
 from deltaworks.engines.spark.versions import Jar
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CONNECTOR_JARS: Mapping[str, tuple[Jar, ...]] = {
     "postgres": (
@@ -78,16 +73,3 @@ def connector_jars(names: Collection[str]) -> tuple[Jar, ...]:
 def connectors_missing(*, cache: Path) -> tuple[str, ...]:
     """The connectors whose jars are not in the cache yet."""
     return tuple(name for name, jars in CONNECTOR_JARS.items() if missing_jars(jars, cache=cache))
-
-
-def add_jars(spark: SparkSession, files: Collection[Path]) -> None:
-    """Let a Spark that runs already load classes from jars, its executors included."""
-    if files:
-        require_jvm(
-            spark,
-            "a connector's jar",
-            instead="start the server with the jar, or use a master that is not sc://",
-        )
-    for file in files:
-        place = str(file).replace("\\", "\\\\").replace("'", "\\'")
-        spark.sql(f"ADD JAR '{place}'")

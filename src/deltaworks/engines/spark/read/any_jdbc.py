@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.jars.connectors import add_jars
+from deltaworks.engines.spark.session.added_jars import add_jars
 from deltaworks.engines.spark.session.connect import require_java_zone, require_jvm
 from deltaworks.errors import ConfigError
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deltaworks.connectors.databases.read_partitions import PART
 from deltaworks.engines.spark.frames.columns import quoted
 from deltaworks.engines.spark.session.connect import require_java_zone
 
@@ -89,3 +88,7 @@ def write_rows(frame: DataFrame, asked: JdbcWrite) -> None:
 
 def _login(driver: str, user: str, password: str) -> dict[str, str]:
     return {"driver": driver, "user": user, "password": password}
+
+
+PART = "_deltaworks_part"
+"""The column that the parts are told by; it is read by the server only."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.delta.merge.keys import fingerprint
 from deltaworks.engines.spark.frames.columns import column, find_place, require_place
+from deltaworks.engines.spark.frames.fingerprint import fingerprint
 from deltaworks.engines.spark.transforms.aggregate import require_fit
 from deltaworks.errors import SpecError
 

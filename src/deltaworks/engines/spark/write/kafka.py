@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from deltaworks.engines.spark.delta.layout import set_for_one_write
 from deltaworks.engines.spark.frames.columns import column, quoted, require_columns
 from deltaworks.engines.spark.frames.row_counter import RowCounter
+from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
 from deltaworks.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from deltaworks.engines.spark.delta.merge.key_ranges import found_range, has_range
-from deltaworks.engines.spark.frames.columns import column, exact_json, quoted, require_columns
-from deltaworks.engines.spark.frames.comparable import form
+from deltaworks.engines.spark.frames.columns import column, quoted, require_columns
 from deltaworks.engines.spark.frames.comparisons import column_type
+from deltaworks.engines.spark.frames.fingerprint import fingerprint
 from deltaworks.engines.spark.frames.samples import sample_rows
 from deltaworks.engines.spark.frames.sizing import estimated_bytes, fitted
 from deltaworks.errors import BatchKeyError
@@ -218,21 +218,6 @@ def parted(frame: DataFrame, few: DataFrame, keys: Sequence[str]) -> tuple[DataF
 def count_ties(ranked: DataFrame) -> int:
     """How many of the rows that `keep_one` kept are tied with others."""
     return ranked.filter(_TIE).count()
-
-
-def fingerprint(frame: DataFrame) -> Column:
-    """A hash of the whole row. Spark's hash skips NULLs, so where they are goes in as well."""
-    from pyspark.sql import functions as F
-
-    parts = []
-    for field in frame.schema.fields:
-        value = column(frame, field.name)
-        name, kind = quoted(field.name), field.jsonValue()["type"]
-        parts.append(value.isNull())
-        if not isinstance(kind, str):
-            parts.append(F.expr(exact_json(name)))  # a NULL within leaves its trace here
-        parts.append(F.expr(form(name, kind)))
-    return F.xxhash64(*parts)
 
 
 def _has_null(keys: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.contracts.context import no_doubt
 from deltaworks.contracts.expression import columns_of
-from deltaworks.engines.deltars.event_table.table import has_room
 from deltaworks.engines.deltars.write.batches import (
     GONE,
     BatchTable,
@@ -46,6 +45,7 @@ from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import is_url
 from deltaworks.model.write import Layout, Stamp, Upsert, Writer
+from deltaworks.storage.folders import has_room
 
 if TYPE_CHECKING:
     import pyarrow as pa
