@@ -29,9 +29,8 @@ from deltaworks.engines.spark.java.class_archive import (
     archive_wish,
     class_archive,
 )
-from deltaworks.engines.spark.java.find import find_java
-from deltaworks.engines.spark.java.memory import driver_memory_mebibytes, machine_memory_bytes
-from deltaworks.engines.spark.java.spark_home import find_spark_home
+from deltaworks.engines.spark.java.find import find_java, find_spark_home
+from deltaworks.engines.spark.java.jvm_options import driver_memory_mebibytes, machine_memory_bytes
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import DeltaworksError
 

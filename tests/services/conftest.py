@@ -15,7 +15,7 @@ from deltaworks.config.object_stores import Stores
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.jars.connectors import connector_jars
 from deltaworks.engines.spark.jars.resolve import jar_files
-from deltaworks.engines.spark.session.added_jars import add_jars
+from deltaworks.engines.spark.session.connect import add_jars
 from deltaworks.errors import DeltaworksError
 from tests.services.connect_server import ConnectServer, connect_server, missing_client
 from tests.services.databases import Database

@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 
 from deltaworks.config.cache import cache_dir
-from deltaworks.engines.spark.java.find import find_java
-from deltaworks.engines.spark.java.spark_home import find_spark_home
+from deltaworks.engines.spark.java.find import find_java, find_spark_home
 
 LOOPBACK = "127.0.0.1"
 QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"

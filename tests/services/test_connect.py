@@ -77,7 +77,7 @@ if len(sys.argv) > 2:  # what only an interrupt or a terminal would ask for
     from deltaworks import Project
     from deltaworks.engines.spark.session.connect import held, sibling
     from deltaworks.engines.spark.session.jobs import cancel_jobs
-    from deltaworks.engines.spark.session.progress import rows_so_far
+    from deltaworks.engines.spark.session.jobs import rows_so_far
     from deltaworks.engines.spark.session.start import cancel_work
 
     with Project.open(sys.argv[2]) as project:

@@ -15,7 +15,7 @@ from deltaworks.config.cache import cache_dir
 from deltaworks.contracts.plugin import Example
 from deltaworks.engines.spark.jars.connectors import CONNECTOR_JARS
 from deltaworks.engines.spark.jars.resolve import jar_files
-from deltaworks.engines.spark.session.added_jars import add_jars
+from deltaworks.engines.spark.session.connect import add_jars
 from deltaworks.sources.kafka import KafkaSource
 from tests.conformance import test_sources
 from tests.conformance.examples import COLUMNS as CELLS

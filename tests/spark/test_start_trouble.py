@@ -15,9 +15,9 @@ import pytest
 
 from deltaworks.config.object_stores import Stores
 from deltaworks.engines.spark.jars import resolve as jars
+from deltaworks.engines.spark.java import find as home
 from deltaworks.engines.spark.java import find as java
 from deltaworks.engines.spark.java import network
-from deltaworks.engines.spark.java import spark_home as home
 from deltaworks.engines.spark.java.find import JavaHome
 from deltaworks.engines.spark.session import jvm as launch
 from deltaworks.engines.spark.session import start as session
@@ -163,7 +163,7 @@ def test_a_running_spark_is_told_of_stores_out_of_sight_of_its_pages(
 
 @pytest.mark.spark
 def test_work_at_hand_is_counted_and_cancelled(spark: SparkSession) -> None:
-    from deltaworks.engines.spark.session.progress import rows_so_far
+    from deltaworks.engines.spark.session.jobs import rows_so_far
 
     assert rows_so_far(spark) == 0
     session.cancel_work(spark)

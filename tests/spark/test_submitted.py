@@ -12,8 +12,7 @@ import pytest
 
 from deltaworks.config.cache import cache_dir
 from deltaworks.engines.spark.jars.resolve import jar_files
-from deltaworks.engines.spark.java.find import find_java
-from deltaworks.engines.spark.java.spark_home import find_spark_home
+from deltaworks.engines.spark.java.find import find_java, find_spark_home
 from deltaworks.engines.spark.versions import CORE_JARS
 from tests.workbench import Workbench
 

@@ -17,8 +17,7 @@ from deltalake import DeltaTable, QueryBuilder
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.arrow import arrow_table
-from deltaworks.engines.deltars.schemas import delta_schema
+from deltaworks.engines.deltars.schemas import arrow_table, delta_schema
 from deltaworks.engines.deltars.write.batches import (
     GONE,
     BatchTable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.spark.delta.own_rows import delete_rows, return_rows
+from deltaworks.engines.spark.delta.restore import delete_rows, return_rows
 from deltaworks.errors import DeltaworksError
 from tests.tables.loader import Loader
 

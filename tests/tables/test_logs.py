@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deltaworks.engines.deltars.event_table import table as events
-from deltaworks.storage import folders
 from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
 from deltaworks.engines.deltars.log.commits import check_log
 from deltaworks.engines.deltars.query import delete_rows
@@ -32,6 +31,7 @@ from deltaworks.errors import (
 from deltaworks.model.commit import Txn
 from deltaworks.model.write import Layout, Stamp
 from deltaworks.sources.delta import DeltaSource
+from deltaworks.storage import folders
 from deltaworks.storage import listing as files
 from tests.tables.loader import Loader
 from tests.workbench import Workbench

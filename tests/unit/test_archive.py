@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.java import spark_home as home
+from deltaworks.engines.spark.java import find as home
 from deltaworks.engines.spark.java.class_archive import ClassArchive, archive_wish, class_archive
 from deltaworks.engines.spark.java.find import JavaHome
 from deltaworks.engines.spark.session import start as session

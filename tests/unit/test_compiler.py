@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from deltaworks.api import Project
-from deltaworks.engines.spark.java.jit import SHORT_INPUT_BYTES, choose_compiler, wanted_compiler
+from deltaworks.engines.spark.java.jvm_options import (
+    SHORT_INPUT_BYTES,
+    choose_compiler,
+    wanted_compiler,
+)
 from deltaworks.engines.spark.session import start as session
 from deltaworks.engines.spark.session.conf import SessionSettings
 from deltaworks.errors import ConfigError
-from deltaworks.runtime.input_size import input_bytes
+from deltaworks.runtime.environment import input_bytes
 from tests.workbench import Workbench
 
 QUICK = "-XX:TieredStopAtLevel=1"

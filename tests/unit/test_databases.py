@@ -20,7 +20,7 @@ from deltaworks.connectors.databases.read_partitions import (
     parts_for,
     value_slices,
 )
-from deltaworks.engines.spark.errors.jdbc import jdbc_error
+from deltaworks.engines.spark.errors.connectors import jdbc_error
 from deltaworks.engines.spark.read.jdbc import PART
 from deltaworks.errors import (
     CommitUnknown,

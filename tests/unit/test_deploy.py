@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from deltaworks.config.project import load_project
-from deltaworks.engines.spark.java.spark_home import find_spark_home
+from deltaworks.engines.spark.java.find import find_spark_home
 from deltaworks.engines.spark.session.conf import SessionSettings, build_conf, refuse_contradictions
 from tests.workbench import run_cli
 

@@ -13,7 +13,7 @@ from deltaworks.connectors.kafka.client_config import KafkaAccess, kafka_access,
 from deltaworks.connectors.kafka.errors import translated
 from deltaworks.connectors.kafka.offsets import identity_of, same_name
 from deltaworks.connectors.kafka.topics import TopicInfo
-from deltaworks.engines.spark.errors.kafka import kafka_error
+from deltaworks.engines.spark.errors.connectors import kafka_error
 from deltaworks.errors import (
     ConfigError,
     GuardError,

@@ -17,7 +17,7 @@ from deltaworks.engines.spark.session.conf import (
     command_line_conf,
     refuse_exposed,
 )
-from deltaworks.engines.spark.session.jvm_log import PrintedLog
+from deltaworks.engines.spark.session.jvm import PrintedLog
 from deltaworks.errors import ConfigError, DeltaworksError, Problem
 from deltaworks.log import set_up_logging
 from deltaworks.model.batch import Bounds

@@ -6,7 +6,7 @@ import pytest
 
 from deltaworks.config.project import RetrySettings
 from deltaworks.errors import CommitConflict, SchemaMismatch
-from deltaworks.runtime.batch.retry import retried
+from deltaworks.runtime.batch.load import retried
 
 QUICK = RetrySettings(attempts=3, wait_seconds=0, most_wait_seconds=0)
 

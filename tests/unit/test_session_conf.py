@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deltaworks.engines.spark.java.memory import (
+from deltaworks.engines.spark.java.jvm_options import (
     collector_options,
     driver_memory_mebibytes,
     machine_memory_bytes,

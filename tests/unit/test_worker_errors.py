@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltaworks.engines.spark.errors.python_workers import worker_trouble
+from deltaworks.engines.spark.errors.connectors import worker_trouble
 
 SETTING = "engine: {conf: {spark.pyspark.python: /path/to/python}}"
 

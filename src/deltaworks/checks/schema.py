@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deltaworks.contracts.check import Measurement, TableCheck
 from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.expression import SchemaText
 from deltaworks.contracts.plugin import Example
-from deltaworks.contracts.type_text import SchemaText
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from deltaworks.model.twins import twin_problem
+from deltaworks.model.text_fault import twin_problem
 
 Function = Literal[
     "sum",

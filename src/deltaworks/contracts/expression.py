@@ -1,4 +1,4 @@
-"""SQL fragments of a pipeline file: parsed before they are put into a statement."""
+"""SQL expressions, types and columns in the options of plug-ins, parsed when a file is read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator
 
 from deltaworks.model.text_fault import TextFault, excerpt
+from deltaworks.model.type_text import parse_columns, parse_type
 
 if TYPE_CHECKING:
     from sqlglot import Token, exp
@@ -277,3 +278,20 @@ def tables_of(query: str, *, named_under: str = "extract") -> tuple[str, ...]:
         if table.name and table.name.lower() not in own:  # a function such as range(9) has no name
             names[table.name] = None
     return tuple(names)
+
+
+def _type(text: str) -> str:
+    parse_type(text)
+    return text
+
+
+def _columns(text: str) -> str:
+    parse_columns(text)
+    return text
+
+
+TypeText = Annotated[str, AfterValidator(_type)]
+"""One SQL type, such as `decimal(12,2)`."""
+
+SchemaText = Annotated[str, AfterValidator(_columns)]
+"""Columns and their SQL types, such as `id bigint, amount double`."""

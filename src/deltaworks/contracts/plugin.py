@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, model_serializer
 
-from deltaworks.model.text_fault import TextFault
-from deltaworks.model.twins import twins
+from deltaworks.model.text_fault import TextFault, twins
 
 REJECTED = "__deltaworks_rejected"
 """The column by which a stage marks rows it refuses: struct<rule, reason, raw>, NULL if fine."""

@@ -1,6 +1,8 @@
-"""A fault inside a value of a file, such as an SQL expression or a list."""
+"""Faults inside a value of a file: in an SQL expression, a list, or a name given twice."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 MAX_SHOWN = 60
 
@@ -33,3 +35,20 @@ def excerpt(text: str, at: int = 0) -> str:
     end = start + MAX_SHOWN
     kept = " ".join(text[start:end].split())
     return f"{'...' if start else ''}{kept}{'...' if end < len(text) else ''}"
+
+
+def twins(names: Iterable[str]) -> tuple[int, str]:
+    """The index of the first column that is named again, and a message; empty when none is."""
+    seen: dict[str, str] = {}
+    for i, name in enumerate(names):
+        first = seen.setdefault(name.lower(), name)
+        if first != name:
+            return i, f'columns "{first}" and "{name}" differ only in case'
+        if len(seen) <= i:
+            return i, f'column "{name}" is named twice'
+    return 0, ""
+
+
+def twin_problem(names: Iterable[str]) -> str:
+    """The first column that is named twice, as a message; empty when there is none."""
+    return twins(names)[1]

@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from deltaworks.model.text_fault import TextFault
-from deltaworks.model.twins import twin_problem
+from deltaworks.model.text_fault import TextFault, twin_problem
 from deltaworks.suggest import did_you_mean
 
 MAX_DIGITS = 38

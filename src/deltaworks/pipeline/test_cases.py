@@ -20,8 +20,8 @@ from deltaworks.config.documents import Document, load_document
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig
 from deltaworks.config.validation import problems_of
+from deltaworks.contracts.expression import SchemaText
 from deltaworks.contracts.plugin import TextMap
-from deltaworks.contracts.type_text import SchemaText
 from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.pipeline.catalog import plan_of, require_used
 from deltaworks.pipeline.spec import ONLY_SOURCE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,14 +11,19 @@ from pathlib import Path
 from deltaworks.clock import Clock
 from deltaworks.config.project import ProjectConfig
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.errors import DeltaworksError
+from deltaworks.model.batch import FILES
 from deltaworks.model.events import EngineStarted, EngineStarting, StageStarted
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.observe.bus import Bus
-from deltaworks.pipeline.stages import Plan, Stage
+from deltaworks.pipeline.locations import places_of
+from deltaworks.pipeline.stages import Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.cancellation import Halt
 from deltaworks.runtime.ledger.table import Ledger
 from deltaworks.runtime.quarantine.table import Quarantine
 from deltaworks.runtime.run_records import RunRecords
+from deltaworks.runtime.source_bounds import take_bounds
 from deltaworks.runtime.spark import SparkStarter
 
 
@@ -38,8 +43,6 @@ class Workplace:
 
     def input_bytes(self) -> int | None:
         """How much this process will read in all; None when that is not known."""
-        from deltaworks.runtime.input_size import input_bytes
-
         return input_bytes(self.plans, self.config)
 
     @property
@@ -101,7 +104,7 @@ def start_engine(
 ) -> RunContext:
     """A session for one run, with its connectors; Spark is started if it is not up yet."""
     from deltaworks.engines.spark.errors.lost_jvm import reaching_jvm
-    from deltaworks.engines.spark.session.progress import rows_so_far
+    from deltaworks.engines.spark.session.jobs import rows_so_far
 
     if not place.spark.started:
         place.bus.tell(EngineStarting(run_id=run.run_id, pipeline=run.pipeline))
@@ -125,3 +128,37 @@ def tell_stage(place: Workplace, run: RunName, stage: Stage) -> None:
     place.bus.tell(
         StageStarted(run_id=run.run_id, pipeline=run.pipeline, stage=stage.name, kind=stage.kind)
     )
+
+
+def input_bytes(plans: Sequence[Plan], config: ProjectConfig) -> int | None:
+    """Bytes of all files and tables that pipelines look into; None when some are not known."""
+    try:
+        sizes = [size for plan in plans for size in _sizes(plan, config)]
+    except DeltaworksError:
+        return None  # the run itself says what is wrong
+    known = [size for size in sizes if size is not None]
+    return sum(known) if sizes and len(known) == len(sizes) else None
+
+
+def _sizes(plan: Plan, config: ProjectConfig) -> Iterator[int | None]:
+    site = Site.of(config)
+    if plan.connectors or any(map(is_url, places_of(plan, site))):
+        yield None  # asking a server takes longer than it could save
+        return
+    ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=plan.pipeline.name)
+    bounds = take_bounds(plan, site, ledger.state())
+    for stage in plan.stages:
+        if isinstance(stage, Extract) and bounds[stage.name].kind == FILES:
+            yield bounds[stage.name].size_bytes
+        elif isinstance(stage, Extract | Verify):
+            tables = stage.plugin.tables_read(site)
+            yield from map(_table_bytes, tables)
+            if isinstance(stage, Extract) and not tables:
+                yield None
+        elif isinstance(stage, Load) and stage.plugin.reads_twice():
+            yield _table_bytes(stage.plugin.target(site).location)
+
+
+def _table_bytes(location: str) -> int | None:
+    found = DeltaRsEngine().info(location)
+    return 0 if found is None else found.size_bytes

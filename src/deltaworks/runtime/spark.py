@@ -14,7 +14,7 @@ from deltaworks.engines.spark.jars.connectors import connector_jars
 from deltaworks.engines.spark.jars.resolve import ensure_jars
 from deltaworks.engines.spark.jars.s3 import store_jars
 from deltaworks.engines.spark.java.find import find_java
-from deltaworks.engines.spark.session.added_jars import add_jars
+from deltaworks.engines.spark.session.connect import add_jars
 from deltaworks.engines.spark.versions import CORE_JARS
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.storage.engine_options import log_store_settings

@@ -49,7 +49,7 @@ class ConsoleSink(Sink):
         self._require(frame)
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        from deltaworks.engines.spark.frames.samples import first_rows
+        from deltaworks.engines.spark.frames.json_rows import first_rows
 
         self._require(frame)
         rows = frame.count()  # all of them, so that every step is carried out and counted

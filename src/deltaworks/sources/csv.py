@@ -94,8 +94,7 @@ class CsvSource(RecordSource):
         }
 
     def look_over(self, files: FileRows) -> None:
-        from deltaworks.engines.spark.read.decoding import refuse_other_bytes
-        from deltaworks.engines.spark.read.text import refuse_other_text
+        from deltaworks.engines.spark.read.text import refuse_other_bytes, refuse_other_text
 
         refuse_other_text(files.bounds, self.encoding, files.stores)
         refuse_other_bytes(files, self.encoding)

@@ -78,7 +78,7 @@ class JsonSource(RecordSource):
 
         from deltaworks.engines.spark.frames.columns import quoted
         from deltaworks.engines.spark.read import json_records as json_rows
-        from deltaworks.engines.spark.read.decoding import decoded
+        from deltaworks.engines.spark.read.text import decoded
 
         frame, own = files.texts(columns, json_rows.TEXT, FILE, whole=self.multiline)
         text = decoded(F.col(json_rows.TEXT), self.encoding)

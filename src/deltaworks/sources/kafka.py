@@ -22,10 +22,10 @@ from deltaworks.connectors.kafka.offsets import (
 from deltaworks.connectors.kafka.options import KafkaTopic
 from deltaworks.connectors.kafka.topics import Offsets, TopicReader
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.expression import SchemaText
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.timestamp import Moment
-from deltaworks.contracts.type_text import SchemaText
 from deltaworks.errors import DeltaworksError, GuardError, InputError, StorageError
 from deltaworks.model.batch import Bounds
 from deltaworks.storage.listing import MissingColumns, UnknownColumns

@@ -36,7 +36,7 @@ class TextSource(FileSource):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from deltaworks.engines.spark.read.decoding import decoded
+        from deltaworks.engines.spark.read.text import decoded
 
         frame = self.files(ctx, bounds).frame()
         return frame.withColumn("value", decoded(F.col("value"), self.encoding))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.deltars.schemas import as_promised
+from deltaworks.engines.deltars.write.commit_options import MergePlan
 from deltaworks.engines.deltars.write.epoch_table import EpochTable
-from deltaworks.engines.deltars.write.merge_plan import MergePlan
 from deltaworks.engines.deltars.write.write_support import SPARK_CAN
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.commit import Txn

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from deltaworks.contracts.context import RunContext
+from deltaworks.contracts.expression import TypeText
 from deltaworks.contracts.plugin import REJECTED, Example, OnceEach
 from deltaworks.contracts.tolerance import MaxFailed
 from deltaworks.contracts.transform import Transform
-from deltaworks.contracts.type_text import TypeText
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

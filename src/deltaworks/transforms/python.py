@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, field_validator
 
 from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.expression import SchemaText
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
-from deltaworks.contracts.type_text import SchemaText
 from deltaworks.errors import Problem, SpecError
 
 if TYPE_CHECKING:

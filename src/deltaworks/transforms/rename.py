@@ -10,8 +10,7 @@ from pydantic import AfterValidator
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, OnceEach, Some
 from deltaworks.contracts.transform import Transform
-from deltaworks.model.text_fault import TextFault
-from deltaworks.model.twins import twins
+from deltaworks.model.text_fault import TextFault, twins
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,7 @@ from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.expression import is_bare_name
 from deltaworks.contracts.plugin import Example, Names, Texts
 from deltaworks.contracts.transform import Transform
-from deltaworks.model.text_fault import TextFault
-from deltaworks.model.twins import twins
+from deltaworks.model.text_fault import TextFault, twins
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,7 +11,7 @@ from deltaworks.contracts.aggregation import figure_name
 from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import Example, Names, Some
 from deltaworks.contracts.transform import Transform
-from deltaworks.model.twins import twin_problem
+from deltaworks.model.text_fault import twin_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,9 +10,9 @@ from pydantic import Field
 from deltaworks.clock import parse_moment
 from deltaworks.contracts.context import RunContext, Site
 from deltaworks.contracts.credentials import NeedsCredential
+from deltaworks.contracts.expression import SchemaText, TypeText
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.contracts.source import Source
-from deltaworks.contracts.type_text import SchemaText, TypeText
 from deltaworks.errors import InputError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.table_ref import is_url

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from deltaworks.engines.deltars.json_text import read_json
+from deltaworks.engines.deltars.text import read_json
 from deltaworks.errors import (
     CommitConflict,
     DamagedData,

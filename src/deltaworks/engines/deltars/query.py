@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.redact import safe_json
 from deltaworks.storage.durability import make_durable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltaworks.errors import SchemaMismatch
 from deltaworks.model.schema import Schema
@@ -212,3 +212,10 @@ def _promises(kind: pa.DataType) -> bool:
     else:
         fields = [kind.field(n) for n in range(kind.num_fields)]
     return any(not field.nullable or _promises(field.type) for field in fields)
+
+
+def arrow_table(answer: Any) -> pa.Table:
+    """All rows of an answer; `pa.table` would do as well, and load pandas to look for frames."""
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_stream(answer).read_all()

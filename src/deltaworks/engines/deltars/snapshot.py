@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log.commits import commit_files
 from deltaworks.engines.deltars.log.history import record_of
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.errors import CommitConflict, DeltaworksError, UnsupportedTable
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord, TableInfo

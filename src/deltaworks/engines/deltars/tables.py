@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import not_found, translated
 from deltaworks.engines.deltars.log.commits import check_log, commit_files, opened, refuse_disputed
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.snapshot import Look
 from deltaworks.errors import (
     EngineError,

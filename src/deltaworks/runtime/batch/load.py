@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import stamina
 
 from deltaworks.config.project import RetrySettings
 from deltaworks.contracts.context import BatchWrite, RunContext, as_it_is
@@ -13,6 +15,7 @@ from deltaworks.contracts.sink import Sink
 from deltaworks.engines.spark.delta.merge.small_batches import is_repeatable
 from deltaworks.engines.spark.delta.schema_fit import frame_schema
 from deltaworks.errors import (
+    CommitConflict,
     ConstraintViolated,
     DeltaworksError,
     EngineError,
@@ -24,7 +27,6 @@ from deltaworks.model.commit import LANDED_BEFORE, CommitInfo, Txn
 from deltaworks.model.results import OutputResult
 from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.redact import safe_json
-from deltaworks.runtime.batch.retry import retried
 from deltaworks.runtime.cancellation import job_tag
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.evaluation.evaluator import Walked
@@ -332,3 +334,21 @@ def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult
 def dropped_by_sinks(landed: Mapping[str, CommitInfo]) -> int:
     """Rows that sinks left out by a named rule."""
     return sum(sum(info.rows_dropped.values()) for info in landed.values())
+
+
+Answer = TypeVar("Answer")
+
+
+def retried(work: Callable[[int], Answer], settings: RetrySettings) -> Answer:
+    """What the work answers; it is told which attempt it is, and tried again after a conflict."""
+    for attempt in stamina.retry_context(
+        on=CommitConflict,
+        attempts=settings.attempts,
+        timeout=None,
+        wait_initial=settings.wait_seconds,
+        wait_max=settings.most_wait_seconds,
+        wait_jitter=settings.wait_seconds,
+    ):
+        with attempt:
+            return work(attempt.num)
+    raise AssertionError("a retry ends with an answer or an error")

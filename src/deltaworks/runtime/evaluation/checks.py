@@ -11,6 +11,7 @@ from deltaworks.contracts.context import RunContext
 from deltaworks.contracts.plugin import REJECTED
 from deltaworks.contracts.tolerance import NONE
 from deltaworks.engines.spark.frames.columns import require_columns
+from deltaworks.engines.spark.frames.json_rows import sample_rows
 from deltaworks.engines.spark.frames.rejects import (
     accepted,
     failure,
@@ -19,7 +20,6 @@ from deltaworks.engines.spark.frames.rejects import (
     refused,
     unmarked,
 )
-from deltaworks.engines.spark.frames.samples import sample_rows
 from deltaworks.errors import QualityError
 from deltaworks.model.results import CheckResult
 from deltaworks.pipeline.stages import Stage, Verify

@@ -11,8 +11,8 @@ from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.commit_protocol import committer_of
 from deltaworks.engines.deltars.query import delete_rows, query_rows
-from deltaworks.engines.deltars.sql_text import text
 from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.deltars.text import text
 from deltaworks.engines.spark.delta.writer import TableWriter
 from deltaworks.engines.spark.frames.columns import literal
 from deltaworks.model.batch import Replay
@@ -304,7 +304,7 @@ class Quarantine:
                 stores=self.stores,
             )
             return
-        from deltaworks.engines.spark.delta.own_rows import return_rows as return_by_spark
+        from deltaworks.engines.spark.delta.restore import return_rows as return_by_spark
 
         return_by_spark(
             self.spark(self.location),
@@ -353,7 +353,7 @@ class Quarantine:
         """Remove rows; whoever commits to the table is told in its own SQL."""
         if self.spark is None or committer_of(self.location, self.stores) != "spark":
             return delete_rows(self.location, where(text), note=note, stores=self.stores)
-        from deltaworks.engines.spark.delta.own_rows import delete_rows as delete_by_spark
+        from deltaworks.engines.spark.delta.restore import delete_rows as delete_by_spark
 
         return delete_by_spark(self.spark(self.location), self.location, where(literal), note=note)
 

@@ -147,7 +147,7 @@ def _affected(
 
     Under the locks, a restore that was cut off before is settled first.
     """
-    from deltaworks.runtime.ledger.accepted_table import refuse_before_acceptance
+    from deltaworks.runtime.ledger.table_contents import refuse_before_acceptance
 
     found = []
     engine = DeltaRsEngine(place.config.stores)
@@ -409,7 +409,7 @@ def settle_quarantine(state: LedgerState, restore: Restore, quarantine: Quaranti
 
     It stays while any sink has the batch.
     """
-    from deltaworks.runtime.ledger.accepted_table import not_held
+    from deltaworks.runtime.ledger.table_contents import not_held
     from deltaworks.runtime.ledger.timeline import generations_of
 
     out, back = moved(state, restore)

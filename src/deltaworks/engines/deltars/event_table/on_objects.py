@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import damaged, translated
 from deltaworks.engines.deltars.log.actions import commit_info, txn_action
 from deltaworks.engines.deltars.log.object_tail import Action, Commit, ObjectLog
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.write.statistics import file_statistics, write_parquet
 from deltaworks.errors import CommitConflict, EngineError
 from deltaworks.model.commit import Txn

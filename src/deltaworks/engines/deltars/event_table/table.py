@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
-from deltaworks.engines.deltars.sql_text import text
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.tables import DeltaRsEngine
+from deltaworks.engines.deltars.text import text
 from deltaworks.engines.deltars.write.statistics import writer_properties
 from deltaworks.errors import CommitConflict, TableNotFound
 from deltaworks.model.commit import Txn

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from deltaworks.engines.deltars.errors import damaged
-from deltaworks.engines.deltars.json_text import read_json
 from deltaworks.engines.deltars.log.commit_facts import action_problem, checked_action
 from deltaworks.engines.deltars.log.file_names import CheckpointFiles, LogNames
+from deltaworks.engines.deltars.text import read_json
 from deltaworks.errors import DamagedCheckpoint, DamagedTable
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from deltaworks.engines.deltars.json_text import read_json
+from deltaworks.engines.deltars.text import read_json
 
 Action = Mapping[str, Any]
 _LARGE = 8 * 2**20

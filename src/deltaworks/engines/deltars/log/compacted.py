@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltaworks.engines.deltars.json_text import read_json
 from deltaworks.engines.deltars.log.file_names import Compacted
+from deltaworks.engines.deltars.text import read_json
 
 Action = Mapping[str, Any]
 _FileKey = tuple[str, str]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.json_text import read_json
+from deltaworks.engines.deltars.text import read_json
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import is_url
 from deltaworks.storage.paths import read_text

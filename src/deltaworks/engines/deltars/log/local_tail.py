@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deltaworks.engines.deltars.json_text import read_json
 from deltaworks.engines.deltars.log.actions import txn_action
+from deltaworks.engines.deltars.text import read_json
 from deltaworks.errors import CommitConflict
 from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import is_url

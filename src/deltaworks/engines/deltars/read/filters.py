@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.deltars.sql_text import text
+from deltaworks.engines.deltars.text import text
 from deltaworks.engines.deltars.write.spark_parity import COMPARABLE, INTEGERS
 from deltaworks.engines.deltars.write.sql_conditions import named
 

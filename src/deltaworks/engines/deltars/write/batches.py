@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log.history import parse_user_metadata
-from deltaworks.engines.deltars.sql_text import text
-from deltaworks.engines.deltars.write.commit_options import ROWS_MARK, commit_properties
+from deltaworks.engines.deltars.schemas import arrow_table
+from deltaworks.engines.deltars.text import text
+from deltaworks.engines.deltars.write.commit_options import ROWS_MARK, MergePlan, commit_properties
 from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
-from deltaworks.engines.deltars.write.merge_plan import MergePlan
 from deltaworks.engines.deltars.write.spark_parity import (
     INTEGERS,
     column_problem,

@@ -1,9 +1,10 @@
-"""What commits by delta-rs are told: the transactions and notes they carry, and to do no more."""
+"""What a commit by delta-rs carries: transactions, notes, and the clauses of a merge."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.model.commit import Txn
@@ -48,3 +49,22 @@ def no_hooks() -> PostCommitHookProperties:
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergePlan:
+    """A MERGE in parts: what matches, and the conditions under which something happens."""
+
+    on: str
+    columns: Mapping[str, str]
+    update: str | None
+    insert: str | None
+    delete: str = ""
+    inserts: Mapping[str, str] | None = None
+    """The columns of a new row, where they are not those of an update."""
+    always_commits: bool = True
+    """Whether the transactions are kept even when no row changes."""
+    rows_mark: str = ""
+    """What the commit calls its rows."""
+    most_memory_bytes: int | None = None
+    """What it may hold before it goes on on disk; no limit when left out."""

@@ -19,12 +19,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log.actions import commit_info, txn_action
 from deltaworks.engines.deltars.log.commits import commit_actions
 from deltaworks.engines.deltars.log.local_tail import remove_drafts, tail_of
 from deltaworks.engines.deltars.log.object_tail import object_log
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import CommitConflict, GuardError, VersionNotFound
 from deltaworks.model.table_info import TableInfo

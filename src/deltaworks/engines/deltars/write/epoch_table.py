@@ -14,17 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log.actions import DataFile, add_action, commit_info
 from deltaworks.engines.deltars.log.commits import file_changes
 from deltaworks.engines.deltars.log.history import parse_user_metadata, restored_to
 from deltaworks.engines.deltars.log.local_tail import LogTail, remove_drafts, tail_of
-from deltaworks.engines.deltars.schemas import as_delta
-from deltaworks.engines.deltars.write.commit_options import ALONE, commit_properties, no_hooks
+from deltaworks.engines.deltars.schemas import arrow_table, as_delta
+from deltaworks.engines.deltars.write.commit_options import (
+    ALONE,
+    MergePlan,
+    commit_properties,
+    no_hooks,
+)
 from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.engines.deltars.write.int96_timestamps import Moments
-from deltaworks.engines.deltars.write.merge_plan import MergePlan
 from deltaworks.engines.deltars.write.statistics import MOST_COLUMNS, writer_properties
 from deltaworks.engines.deltars.write.table_location import TablePlace
 from deltaworks.engines.deltars.write.write_support import may_forget

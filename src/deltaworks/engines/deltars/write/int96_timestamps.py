@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from deltaworks.engines.deltars.arrow import arrow_table
 from deltaworks.engines.deltars.errors import translated
+from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.errors import UnsupportedOperation
 

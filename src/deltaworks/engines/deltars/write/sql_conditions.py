@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.deltars.sql_text import text
+from deltaworks.engines.deltars.text import text
 from deltaworks.engines.deltars.write.spark_parity import COMPARABLE, INTEGERS
 
 if TYPE_CHECKING:

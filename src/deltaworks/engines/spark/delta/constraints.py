@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltaworks.contracts.expression import columns_of
 from deltaworks.engines.spark.frames.columns import quoted
-from deltaworks.engines.spark.frames.samples import sample_rows
+from deltaworks.engines.spark.frames.json_rows import sample_rows
 from deltaworks.model.results import CheckResult
 from deltaworks.model.table_info import TableInfo
 

@@ -11,7 +11,7 @@ from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.engines.spark.delta.layout import USER_METADATA
 from deltaworks.engines.spark.delta.tables import table_sql
 from deltaworks.engines.spark.frames.columns import quoted
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import set_for_one_write
 from deltaworks.model.results import MaintenanceResult
 from deltaworks.model.table_properties import FILE_RETENTION, interval
 from deltaworks.storage.durability import make_durable

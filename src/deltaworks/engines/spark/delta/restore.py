@@ -1,4 +1,4 @@
-"""Setting a table back with Spark, which knows every feature a table may have."""
+"""Restoring a table by Spark, and rows of our own tables where only Spark may commit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from deltaworks.engines.spark.delta.layout import USER_METADATA
 from deltaworks.engines.spark.delta.tables import SparkEngine, table_sql
 from deltaworks.engines.spark.errors.translate import translate
+from deltaworks.engines.spark.session.conf import set_for_one_write
 from deltaworks.engines.spark.session.connect import held, sibling
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
 from deltaworks.redact import safe_json
 from deltaworks.storage.durability import make_durable
 
@@ -31,3 +31,45 @@ def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[s
     made = SparkEngine(spark).history(location, limit=1)[0].version
     make_durable(location, made)
     return made
+
+
+def delete_rows(spark: SparkSession, location: str, where: str, *, note: Mapping[str, Any]) -> int:
+    """Remove rows and say why in the commit; answers how many."""
+    from pyspark.errors import PySparkException
+
+    told = {USER_METADATA: safe_json(dict(note))}
+    with held(sibling(spark)) as session, set_for_one_write(session, told):
+        try:
+            statement = f"DELETE FROM {table_sql(location)} WHERE {where}"  # noqa: S608 - our own words
+            answer = session.sql(statement).collect()
+        except PySparkException as error:
+            raise translate(error) from error
+    make_durable(location, SparkEngine(spark).history(location, limit=1)[0].version)
+    return int(answer[0]["num_affected_rows"])
+
+
+def return_rows(
+    spark: SparkSession,
+    location: str,
+    where: str,
+    *,
+    version: int,
+    key: str,
+    note: Mapping[str, Any],
+) -> None:
+    """Append the rows that a version of the table had, once for each key."""
+    from pyspark.errors import PySparkException
+
+    with held(sibling(spark)) as session:
+        try:
+            rows = session.read.format("delta").option("versionAsOf", version).load(location)
+            stamp = {
+                "txnAppId": key,
+                "txnVersion": "1",
+                "userMetadata": safe_json(dict(note)),
+            }
+            writer = rows.filter(where).write.format("delta").mode("append")
+            writer.option("mergeSchema", "true").options(**stamp).save(location)
+        except PySparkException as error:
+            raise translate(error) from error
+    make_durable(location, SparkEngine(spark).history(location, limit=1)[0].version)

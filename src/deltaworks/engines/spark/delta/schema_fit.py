@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from deltaworks.engines.spark.frames.audit_columns import marks
 from deltaworks.engines.spark.frames.columns import quoted
+from deltaworks.engines.spark.frames.json_rows import sample_rows
 from deltaworks.engines.spark.frames.reshape import shaped
-from deltaworks.engines.spark.frames.samples import sample_rows
 from deltaworks.engines.spark.frames.temp_views import aside
 from deltaworks.errors import ConstraintViolated, SchemaMismatch, UnsupportedOperation
 from deltaworks.model.schema import (

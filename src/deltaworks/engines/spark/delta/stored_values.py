@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.spark.frames.columns import quoted
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import set_for_one_write
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo

@@ -30,11 +30,11 @@ from deltaworks.engines.spark.delta.tables import SparkEngine, table_sql
 from deltaworks.engines.spark.errors.row_notes import stop
 from deltaworks.engines.spark.frames.columns import quoted
 from deltaworks.engines.spark.frames.fingerprint import fingerprint
-from deltaworks.engines.spark.frames.samples import sample_rows
+from deltaworks.engines.spark.frames.json_rows import sample_rows
 from deltaworks.engines.spark.frames.sizing import estimated_bytes, fitted
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import shared_view
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import set_for_one_write
 from deltaworks.errors import GuardError
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo

@@ -49,7 +49,7 @@ from deltaworks.engines.spark.frames.columns import quoted
 from deltaworks.engines.spark.frames.sizing import fitted as fitted_to
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import is_empty, shared_view
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import set_for_one_write
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from deltaworks.engines.spark.errors.causes import Cause, causes_of
-from deltaworks.engines.spark.errors.jdbc import jdbc_error
-from deltaworks.engines.spark.errors.kafka import kafka_error
+from deltaworks.engines.spark.errors.connectors import jdbc_error, kafka_error, worker_trouble
 from deltaworks.engines.spark.errors.lost_jvm import is_lost, lost_jvm
-from deltaworks.engines.spark.errors.python_workers import worker_trouble
 from deltaworks.engines.spark.errors.row_notes import noted
 from deltaworks.engines.spark.errors.tables import TABLE_ERRORS
 from deltaworks.engines.spark.errors.values import VALUE_ERRORS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import set_for_one_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from deltaworks.config.cache import write_atomically
-from deltaworks.engines.spark.versions import JAVA_VERSIONS
-from deltaworks.errors import MissingDependencyError, StorageError
+from deltaworks.engines.spark.versions import JAVA_VERSIONS, PYSPARK, SCALA
+from deltaworks.errors import ConfigError, MissingDependencyError, StorageError
 
 _VECTOR_MODULE = "jdk.incubator.vector"
 _PROBE_SECONDS = 30
@@ -163,3 +163,21 @@ def _store(path: Path, text: str, *, mode: int) -> None:
     if path.is_file() and path.read_bytes() == content and os.access(path, os.R_OK):
         return
     write_atomically(path, content, mode=mode)
+
+
+def find_spark_home(environ: Mapping[str, str]) -> Path:
+    """The Spark to start: PySpark's own, or another of exactly the same version."""
+    chosen = environ.get("SPARK_HOME", "").strip()
+    if chosen:
+        home = Path(chosen).expanduser().absolute()
+        if (home / "jars" / f"spark-core_{SCALA}-{PYSPARK}.jar").is_file():
+            return home
+        raise ConfigError(
+            f"SPARK_HOME is {home}, which is not Spark {PYSPARK}", hint="unset SPARK_HOME"
+        )
+    package = find_spec("pyspark")
+    if package is None or package.origin is None:
+        raise MissingDependencyError(
+            "PySpark is not installed", hint=f"pip install 'pyspark=={PYSPARK}'"
+        )
+    return Path(package.origin).parent

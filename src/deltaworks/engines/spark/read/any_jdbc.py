@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.session.added_jars import add_jars
-from deltaworks.engines.spark.session.connect import require_java_zone, require_jvm
+from deltaworks.engines.spark.session.connect import add_jars, require_java_zone, require_jvm
 from deltaworks.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.documents import shown_path
 from deltaworks.config.object_stores import NO_STORES, Stores
+from deltaworks.engines.spark.read.files import FileRows, as_path
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.model.batch import Bounds
 from deltaworks.storage.encodings import is_wide
@@ -23,7 +24,7 @@ from deltaworks.storage.listing import damaged_file, unreadable_file
 from deltaworks.storage.paths import open_bytes
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import Column, Row
     from pyspark.sql.types import StructType
 
 SET_ASIDE = "correct it, or set such rows aside with `on_error: quarantine`"
@@ -177,3 +178,30 @@ def find_value(
                     message = f'{place}: column "{name}": "{value}" is not {kind}'
                     return InputError(message, hint=error.hint)
     return error
+
+
+_UTF_8 = "utf-8"
+
+
+def decoded(column: Column, encoding: str) -> Column:
+    """What Spark's text reader gives, which is bytes, as text of the encoding."""
+    from pyspark.sql import functions as F
+
+    if encoding.lower() == _UTF_8:
+        return F.validate_utf8(column)
+    return F.decode(column.cast("binary"), encoding)
+
+
+def refuse_other_bytes(files: FileRows, encoding: str) -> None:
+    """The same for files that only Spark can unpack, and whose reader would replace bytes."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    packed = tuple(stamp for stamp in files.bounds.files if only_spark_reads(stamp.path))
+    if not packed or encoding.lower() != _UTF_8:
+        return
+    those = replace(files, bounds=replace(files.bounds, files=packed))
+    frame, _ = those.texts(StructType([]), "text", "address", whole=False)
+    wrong = frame.filter(~F.is_valid_utf8("text")).select(as_path(F.col("address"))).head(1)
+    if wrong:
+        raise not_text(shown_path(wrong[0][0]), encoding)

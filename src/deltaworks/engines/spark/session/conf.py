@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.java.jit import Compiler
-from deltaworks.engines.spark.java.memory import driver_memory_mebibytes
+from deltaworks.engines.spark.java.jvm_options import Compiler, driver_memory_mebibytes
 from deltaworks.engines.spark.session.required_conf import (
     ALWAYS,
     CATALOG_KEY,
@@ -20,6 +21,9 @@ from deltaworks.engines.spark.session.required_conf import (
 from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import ConfigError
 from deltaworks.redact import holds_secret, secret_pattern
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 SCRATCH_KEY = "spark.deltaworks.scratch"
@@ -192,3 +196,19 @@ def _quoted(option: str) -> str:
     # Spark splits this setting the way a shell would.
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"' if re.search(r"\s", option) else escaped
+
+
+@contextmanager
+def set_for_one_write(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session, put back afterwards: the whole run shares it."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -154,3 +155,16 @@ def _opened(url: str) -> SparkSession:
             hint="check the address, and that a Spark Connect server listens there",
         ) from error
     return spark
+
+
+def add_jars(spark: SparkSession, files: Collection[Path]) -> None:
+    """Let a Spark that runs already load classes from jars, its executors included."""
+    if files:
+        require_jvm(
+            spark,
+            "a connector's jar",
+            instead="start the server with the jar, or use a master that is not sc://",
+        )
+    for file in files:
+        place = str(file).replace("\\", "\\\\").replace("'", "\\'")
+        spark.sql(f"ADD JAR '{place}'")

@@ -41,3 +41,11 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
         return
     with suppress(Py4JError, OSError):  # the caller tries again
         spark.sparkContext.cancelJobsWithTag(tag)
+
+
+def rows_so_far(spark: SparkSession) -> int:
+    """Rows read by the stages at work now; over Connect nobody tells."""
+    if not has_jvm(spark):
+        return 0
+    stages = spark.sparkContext._jsc.sc().statusStore().activeStages()
+    return sum(int(stages.apply(i).inputRecords()) for i in range(stages.size()))

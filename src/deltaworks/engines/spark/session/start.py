@@ -20,11 +20,15 @@ from deltaworks.config.object_stores import StoreAccess
 from deltaworks.engines.spark.jars.compatibility import installed_versions, require_versions
 from deltaworks.engines.spark.jars.resolve import ensure_jars
 from deltaworks.engines.spark.java.class_archive import ClassArchive, archive_wish, class_archive
-from deltaworks.engines.spark.java.find import JavaHome, find_java
-from deltaworks.engines.spark.java.jit import choose_compiler, is_short, wanted_compiler
-from deltaworks.engines.spark.java.memory import collector_options, machine_memory_bytes
+from deltaworks.engines.spark.java.find import JavaHome, find_java, find_spark_home
+from deltaworks.engines.spark.java.jvm_options import (
+    choose_compiler,
+    collector_options,
+    is_short,
+    machine_memory_bytes,
+    wanted_compiler,
+)
 from deltaworks.engines.spark.java.network import trust_options
-from deltaworks.engines.spark.java.spark_home import find_spark_home
 from deltaworks.engines.spark.session.conf import (
     DELTA_EXTENSION,
     SCRATCH_KEY,

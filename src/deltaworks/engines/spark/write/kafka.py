@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deltaworks.engines.spark.frames.columns import column, quoted, require_columns
 from deltaworks.engines.spark.frames.row_counter import RowCounter
-from deltaworks.engines.spark.session.temporary_conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import set_for_one_write
 from deltaworks.errors import InputError
 
 if TYPE_CHECKING:

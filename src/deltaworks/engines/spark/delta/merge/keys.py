@@ -9,7 +9,7 @@ from deltaworks.engines.spark.delta.merge.key_ranges import found_range, has_ran
 from deltaworks.engines.spark.frames.columns import column, quoted, require_columns
 from deltaworks.engines.spark.frames.comparisons import column_type
 from deltaworks.engines.spark.frames.fingerprint import fingerprint
-from deltaworks.engines.spark.frames.samples import sample_rows
+from deltaworks.engines.spark.frames.json_rows import sample_rows
 from deltaworks.engines.spark.frames.sizing import estimated_bytes, fitted
 from deltaworks.errors import BatchKeyError
 from deltaworks.model.merge_facts import BatchFacts

@@ -1,4 +1,4 @@
-"""JSON of a log, parsed."""
+"""Texts of logs and statements: JSON parsed, SQL strings quoted."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def read_json(text: str) -> Any:
         return json.loads(text)
     except RecursionError as problem:
         raise ValueError("too deep") from problem
+
+
+def text(value: str) -> str:
+    """A text that delta-rs' SQL takes as it is; other than Spark it knows no backslash."""
+    return "'" + value.replace("'", "''") + "'"
