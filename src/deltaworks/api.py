@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from deltaworks.clock import Clock, SystemClock
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import ProjectConfig, load_project
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import ConfigError, Problem
 from deltaworks.model.results import CaseResult, PlanResult, PreviewResult, RunResult
 from deltaworks.model.table_ref import quarantined_pipelines
@@ -56,15 +56,15 @@ if TYPE_CHECKING:
     from deltaworks.model.epochs import EpochRecord
     from deltaworks.model.probe import ProbeResult
     from deltaworks.pipeline.project_graph import ProjectGraph
-    from deltaworks.runtime.environment import Workplace
-    from deltaworks.runtime.quarantine.table import Choice, Quarantine, ReplayWords
+    from deltaworks.runtime.environment import RunEnv
+    from deltaworks.runtime.quarantine.table import Choice, Quarantine, ReplayKwargs
     from deltaworks.runtime.recovery.accept_result import AcceptResult
     from deltaworks.runtime.recovery.restore import RestoreResult
     from deltaworks.runtime.recovery.undo import UndoResult
     from deltaworks.runtime.run_records import CheckRecord, RunRecord
-    from deltaworks.runtime.runs.runner import RunWords
-    from deltaworks.runtime.streams.files import StreamResult, StreamRunWords
-    from deltaworks.streams.opening import StreamWords
+    from deltaworks.runtime.runs.runner import RunKwargs
+    from deltaworks.runtime.streams.files import StreamResult, StreamRunKwargs
+    from deltaworks.streams.opening import StreamKwargs
     from deltaworks.streams.sink import EpochSink
 
 Variables = Mapping[str, str]
@@ -143,7 +143,7 @@ class Project(ProjectTables):
         """Keep tables to yourself while you write them with a tool of your own."""
         from deltaworks.storage.locks.file_lock import lock_of, locked
 
-        paths = [lock_of(self.site.table(table=name, path="").location) for name in tables]
+        paths = [lock_of(self.project_ctx.table(table=name, path="").location) for name in tables]
         wait, stores = self.config.locks.wait_seconds, self.config.stores
         with locked(paths, wait_seconds=wait, notify=self._notify, stores=stores):
             yield
@@ -172,7 +172,7 @@ class Project(ProjectTables):
         from deltaworks.pipeline.project_graph import project_graph
 
         paths = [self.file(target) for target in targets] or required_files(self.config)
-        return project_graph(plans_of(self.config, paths, ()), self.site)
+        return project_graph(plans_of(self.config, paths, ()), self.project_ctx)
 
     def file(self, target: str) -> Path:
         """The file of a pipeline that is named by it or by its own name."""
@@ -218,7 +218,7 @@ class Project(ProjectTables):
         target: str | Pipeline,
         *,
         variables: Variables | None = None,
-        **options: Unpack[RunWords],
+        **options: Unpack[RunKwargs],
     ) -> RunResult:
         """Run a pipeline once; a run that fails is a result with an error."""
         from deltaworks.runtime.runs.runner import RunOptions, run_plan
@@ -231,7 +231,7 @@ class Project(ProjectTables):
         *targets: str | Pipeline,
         variables: Variables | None = None,
         parallel: int = 1,
-        **options: Unpack[RunWords],
+        **options: Unpack[RunKwargs],
     ) -> tuple[RunResult, ...]:
         """Run the named pipelines, or all; those that write a table before those that read it.
 
@@ -243,12 +243,12 @@ class Project(ProjectTables):
 
         if parallel < 1:
             raise ConfigError("at least one pipeline must run at a time")
-        plans, after = in_order(self._plans(targets, variables), self.site)
+        plans, after = in_order(self._plans(targets, variables), self.project_ctx)
         wanted = RunOptions(**options)
 
         def job(plan: Plan) -> Job:
             place = self._workplace(plan, among=plans)
-            written = (load.plugin.target(self.site).location for load in plan.loads)
+            written = (load.plugin.target(self.project_ctx).location for load in plan.loads)
             return Job(
                 name=plan.pipeline.name,
                 after=after[plan.pipeline.name],
@@ -306,7 +306,7 @@ class Project(ProjectTables):
         return quarantined_pipelines(folders_in(self.config.warehouse, self.config.stores))
 
     def replay(
-        self, pipeline: str, *, variables: Variables | None = None, **words: Unpack[ReplayWords]
+        self, pipeline: str, *, variables: Variables | None = None, **words: Unpack[ReplayKwargs]
     ) -> RunResult:
         """Bring rows back from quarantine, each at the step it left, as one batch."""
         from deltaworks.runtime.runs.runner import replay_options, run_plan
@@ -314,7 +314,7 @@ class Project(ProjectTables):
         plan = self._plan(pipeline, variables)
         return run_plan(plan, self._workplace(plan), replay_options(**words))
 
-    def plan_replay(self, pipeline: str, **words: Unpack[ReplayWords]) -> PlanResult:
+    def plan_replay(self, pipeline: str, **words: Unpack[ReplayKwargs]) -> PlanResult:
         """What a replay would do. Nothing is written."""
         from deltaworks.runtime.runs.replay_plan import explain_replay
 
@@ -369,7 +369,7 @@ class Project(ProjectTables):
         schema: pa.Schema | None = None,
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
-        **options: Unpack[StreamWords],
+        **options: Unpack[StreamKwargs],
     ) -> EpochSink[Any]:
         """A sink that lands Arrow batches in a table as numbered epochs; no JVM is needed.
 
@@ -387,7 +387,7 @@ class Project(ProjectTables):
         )
 
     def stream_files(
-        self, target: str | Pipeline, *, writer_id: str, **words: Unpack[StreamRunWords]
+        self, target: str | Pipeline, *, writer_id: str, **words: Unpack[StreamRunKwargs]
     ) -> StreamResult:
         """Stream a pipeline's new files into its table, in order, each once."""
         from deltaworks.runtime.streams.files import stream_plan
@@ -457,18 +457,18 @@ class Project(ProjectTables):
         config = replace(self.config, names=self._names(given))
         return (*plans_of(config, required_files(config), names), *built)
 
-    def _workplace(self, plan: Plan | None = None, *, among: Sequence[Plan] = ()) -> Workplace:
+    def _workplace(self, plan: Plan | None = None, *, among: Sequence[Plan] = ()) -> RunEnv:
         """Where a plan is at work, its buckets opened as it says, or no plan in particular.
 
         The plans it is among are all that will run.
         """
-        from deltaworks.runtime.environment import Workplace
+        from deltaworks.runtime.environment import RunEnv
 
         known = () if plan is None else (plan,)
         config = self.config if plan is None else with_credentials(self.config, plan)
         if plan is not None:
-            self._starter.need(places_of(plan, Site.of(config)), config.stores)
-        return Workplace(
+            self._starter.need(places_of(plan, ProjectContext.of(config)), config.stores)
+        return RunEnv(
             config=config,
             clock=self._clock,
             bus=self._bus,

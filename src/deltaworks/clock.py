@@ -31,7 +31,7 @@ class SystemClock:
         return time.monotonic()
 
 
-def parse_moment(text: str) -> datetime:
+def parse_timestamp(text: str) -> datetime:
     """A moment as people write it; UTC where they name no zone."""
     try:
         moment = datetime.fromisoformat(text)

@@ -26,7 +26,7 @@ from deltaworks.engines.spark.jars.resolve import (
 from deltaworks.engines.spark.jars.s3 import S3_JARS
 from deltaworks.engines.spark.java.class_archive import (
     ARCHIVE_VARIABLE,
-    archive_wish,
+    archive_mode,
     class_archive,
 )
 from deltaworks.engines.spark.java.find import find_java, find_spark_home
@@ -35,8 +35,8 @@ from deltaworks.engines.spark.versions import CORE_JARS, Jar
 from deltaworks.errors import DeltaworksError
 
 _OLDEST_PYTHON = (3, 11)
-_LEAST_FREE_BYTES = 1_000_000_000
-_LEAST_MEMORY_BYTES = 2_000_000_000
+_MIN_FREE_BYTES = 1_000_000_000
+_MIN_MEMORY_BYTES = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _archive(environ: Mapping[str, str], jars: tuple[Jar, ...], cache: Path) -> 
         return ()  # said already
     files = jar_files(jars, cache=cache)
     archive = class_archive(java, jars=files, spark_home=home, cache=cache)
-    if archive_wish(environ) == "off":
+    if archive_mode(environ) == "off":
         return (_good("classes", f"no archive is used ({ARCHIVE_VARIABLE}=off)"),)
     if archive.ready:
         return (_good("classes", f"Spark starts from {archive.file}"),)
@@ -176,9 +176,9 @@ def _nearest_folder(path: Path) -> Path:
 def _disk(place: Path) -> Finding:
     free_bytes = shutil.disk_usage(place).free
     detail = f"{free_bytes / 1e9:.1f} GB free at {place}"
-    if free_bytes >= _LEAST_FREE_BYTES:
+    if free_bytes >= _MIN_FREE_BYTES:
         return _good("disk", detail)
-    return _bad("disk", detail, f"free at least {_LEAST_FREE_BYTES / 1e9:.0f} GB there")
+    return _bad("disk", detail, f"free at least {_MIN_FREE_BYTES / 1e9:.0f} GB there")
 
 
 def _permission(place: Path) -> Finding:
@@ -203,7 +203,7 @@ def _memory() -> Finding:
     memory_bytes = machine_memory_bytes()
     driver = driver_memory_mebibytes(memory_bytes) / 1024
     detail = f"{memory_bytes / 1e9:.1f} GB, of which Spark's driver may take {driver:.1f} GB"
-    if memory_bytes >= _LEAST_MEMORY_BYTES:
+    if memory_bytes >= _MIN_MEMORY_BYTES:
         return _good("memory", detail)
     return _bad("memory", detail, "give it at least 2 GB, Spark needs them")
 

@@ -34,8 +34,8 @@ _URL_SAFE = str.maketrans("+/", "-_")
 _CUT_AFTER = re.compile(r"[\"'`)\]}>]|[ \t]*(?:\Z|\r?\n|\.\.|…|\[\.)")
 _CUT_BEFORE = re.compile(r"(?:\A|\n|\.\.|…)[ \t\"'`(\[{<]*\Z")
 _LOOK_BACK = 12
-LEAST_PIECE, _MOST_PIECE = 6, 16
-_LEAST_LISTED = 5
+MIN_PIECE, _MAX_PIECE = 6, 16
+_MIN_LISTED = 5
 _LONG = 40
 """A value this long may be wrapped into three lines or more."""
 
@@ -133,7 +133,7 @@ def _letters(raw: bytes) -> str:
 def spelled(value: str) -> set[str]:
     """The value in the spellings that no escape accounts for, and as it is."""
     forms = {value, value.replace(" ", "+")}
-    if len(value) >= _LEAST_LISTED:  # letter by letter, and in two bytes each
+    if len(value) >= _MIN_LISTED:  # letter by letter, and in two bytes each
         forms |= {between.join(value) for between in ("\0", ", ", "', '", '", "', ",")}
     for quote in ("'", '"'):
         if quote in value:
@@ -208,7 +208,7 @@ def _hexed(raw: bytes) -> Iterator[str]:
 def cut_pieces(text: str, values: Iterable[str]) -> Iterator[Span]:
     """Where the first or last half of a value stands by a cut: a line's end, dots, a quote."""
     for value in values:
-        size = min(max(LEAST_PIECE, (len(value) + 1) // 2), _MOST_PIECE)
+        size = min(max(MIN_PIECE, (len(value) + 1) // 2), _MAX_PIECE)
         for at in _each(text, value[:size]):
             end = at + _agreed(text[at : at + len(value)], value)
             if _CUT_AFTER.match(text, end):
@@ -226,7 +226,7 @@ def inner_lines(text: str, values: Iterable[str]) -> Iterator[Span]:
     at = 0
     for line in text.split("\n") if long_values else ():
         piece = line.strip()
-        if len(piece) >= _MOST_PIECE and piece in long_values:
+        if len(piece) >= _MAX_PIECE and piece in long_values:
             start = at + line.index(piece)
             yield start, start + len(piece)
         at += len(line) + 1

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from deltaworks.encoded_forms import (
-    LEAST_PIECE,
+    MIN_PIECE,
     Decoded,
     Span,
     any_of,
@@ -34,9 +34,9 @@ from deltaworks.encoded_forms import (
 MASK = "***"
 _LEAST = 5
 """Shorter values are left alone: they stand in every other text by chance."""
-_LEAST_MARKED = 3
+_MIN_MARKED = 3
 """What a user marks as a secret is hidden from here on."""
-_LEAST_SURE = 8
+_MIN_SURE = 8
 """From here on a value that is no plain word is found inside other words too."""
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]+|\d+")
 _COMMON = frozenset(
@@ -78,7 +78,7 @@ class _Known:
                 whole.append(value)
             else:
                 words |= forms
-        least = _LEAST_MARKED
+        least = _MIN_MARKED
         return _Known(
             values=self.values.union(new),
             sure=frozenset(form for form in sure if len(form) >= least),
@@ -89,8 +89,8 @@ class _Known:
     @cached_property
     def _first_letters(self) -> re.Pattern[str]:
         """Finds out quickly that a text holds nothing known, as nearly every text does."""
-        tails = (value[-LEAST_PIECE:] for value in self.whole)
-        heads = (form[:LEAST_PIECE] for form in (*self.sure, *self.words))
+        tails = (value[-MIN_PIECE:] for value in self.whole)
+        heads = (form[:MIN_PIECE] for form in (*self.sure, *self.words))
         return any_of((*heads, *tails))
 
     def spans(self, text: str, *, all_forms: bool) -> Iterator[Span]:
@@ -167,14 +167,14 @@ def _parts(value: str, *, marked: bool) -> Iterable[str]:
     """The value, and the lines of one that has several: logs are read line by line."""
     whole = value.strip()
     lines = [line.strip() for line in whole.splitlines()]
-    least = _LEAST_MARKED if marked else _LEAST
+    least = _MIN_MARKED if marked else _LEAST
     found = [part for part in {whole, *lines} if len(part) >= least]
     return [part for part in found if marked or part.lower() not in _COMMON]
 
 
 def _is_sure(value: str) -> bool:
     """Whether a value is too odd to stand anywhere by chance, unlike `postgres`."""
-    return len(value) >= _LEAST_SURE and _WORD.fullmatch(value) is None
+    return len(value) >= _MIN_SURE and _WORD.fullmatch(value) is None
 
 
 def _stands_alone(text: str, span: Span) -> bool:

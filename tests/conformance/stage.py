@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.registry import PACKAGES, find_plugin, plugin_types
 
@@ -60,8 +60,10 @@ def made(kind: str, type_name: str, **more: Any) -> Any:
 
 
 def context(spark: SparkSession, root: Path) -> RunContext:
-    site = Site(root=root, warehouse=str(root / "warehouse"))
-    return RunContext(site=site, spark=spark, run_id="run", now=datetime(2026, 1, 1, tzinfo=UTC))
+    project_ctx = ProjectContext(root=root, warehouse=str(root / "warehouse"))
+    return RunContext(
+        project_ctx=project_ctx, spark=spark, run_id="run", now=datetime(2026, 1, 1, tzinfo=UTC)
+    )
 
 
 class Jobs:

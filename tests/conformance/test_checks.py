@@ -31,7 +31,7 @@ def test_a_rule_over_rows_is_a_condition_and_starts_no_job(
     if isinstance(check, RowCheck):
         with counted_jobs(spark) as jobs:
             judged = frame.select(check.condition(ctx, frame).alias("holds"))
-        assert jobs.count <= (METADATA_JOBS if check.tables_read(ctx.site) else 0)
+        assert jobs.count <= (METADATA_JOBS if check.tables_read(ctx.project_ctx) else 0)
         assert [row["holds"] for row in judged.collect()] == [True, True]
     else:
         assert isinstance(check, TableCheck)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 each_sink = each_of("sink")
-KEEPERS = [name for name in types_at_home("sink") if made("sink", name).keeps]
+KEEPERS = [name for name in types_at_home("sink") if made("sink", name).is_persistent]
 each_keeper = pytest.mark.parametrize("name", KEEPERS)
 each_other = pytest.mark.parametrize("name", sorted(set(types_at_home("sink")) - set(KEEPERS)))
 BATCH = BatchWrite(n=7, txn=Txn("conformance", 7), user_metadata='{"batch": 7}')
@@ -32,12 +32,12 @@ def files(root: Path) -> dict[str, int]:
 def test_a_batch_lands_once_with_its_number(name: str, spark: SparkSession, tmp_path: Path) -> None:
     ctx, sink = context(spark, tmp_path), made("sink", name)
     frame = spark.createDataFrame(list(SOME), SCHEMA)
-    assert sink.state(ctx.site, "conformance").exists is False
+    assert sink.state(ctx.project_ctx, "conformance").exists is False
     first = sink.write(ctx, frame, BATCH)
     assert (first.committed, first.rows_inserted) == (True, len(SOME))
-    landed = sink.state(ctx.site, "conformance")
+    landed = sink.state(ctx.project_ctx, "conformance")
     assert (landed.exists, landed.txn_version) == (True, 7)
-    assert sink.state(ctx.site, "somebody else").txn_version is None
+    assert sink.state(ctx.project_ctx, "somebody else").txn_version is None
     before = files(tmp_path)
     again = sink.write(ctx, frame, BATCH)
     assert (again.committed, again.note) == (False, "this batch landed before")
@@ -56,7 +56,7 @@ def test_nothing_is_committed_when_the_rows_turn_out_to_be_others(
 
     with pytest.raises(InputError, match="not the rows"):
         sink.write(ctx, frame, replace(BATCH, confirm=deny))
-    assert sink.state(ctx.site, "conformance").txn_version is None
+    assert sink.state(ctx.project_ctx, "conformance").txn_version is None
     assert sink.write(ctx, frame, BATCH).rows_inserted == len(SOME)
 
 
@@ -64,9 +64,9 @@ def test_nothing_is_committed_when_the_rows_turn_out_to_be_others(
 def test_planning_writes_nothing(name: str, spark: SparkSession, tmp_path: Path) -> None:
     ctx, sink = context(spark, tmp_path), made("sink", name)
     planned = sink.plan(ctx, spark.createDataFrame(list(SOME), SCHEMA))
-    expected = (False, len(SOME)) if sink.keeps else (None, 0)
+    expected = (False, len(SOME)) if sink.is_persistent else (None, 0)
     assert (planned.exists, planned.rows_to_insert) == expected
-    assert sink.plan_offline(ctx.site).sink
+    assert sink.plan_offline(ctx.project_ctx).sink
     assert files(tmp_path) == {}
 
 
@@ -75,7 +75,7 @@ def test_nulls_are_written_as_nulls(name: str, spark: SparkSession, tmp_path: Pa
     ctx, sink = context(spark, tmp_path), made("sink", name)
     sink.write(ctx, spark.createDataFrame(list(NULLS), SCHEMA), BATCH)
     reader = spark.read.format(name).options(**READ_BACK.get(name, {}))
-    written = reader.load(sink.target(ctx.site).location)
+    written = reader.load(sink.target(ctx.project_ctx).location)
     assert {tuple(row) for row in written.select(*COLUMNS).collect()} == set(NULLS)
 
 
@@ -90,8 +90,10 @@ def test_no_rows_are_no_error(name: str, spark: SparkSession, tmp_path: Path) ->
 def test_a_writer_asks_for_the_folder_it_changes(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    site, sink = context(spark, tmp_path).site, made("sink", name)
-    assert sink.lock_path(site) == (sink.target(site).location if sink.keeps else "")
+    project_ctx, sink = context(spark, tmp_path).project_ctx, made("sink", name)
+    assert sink.lock_path(project_ctx) == (
+        sink.target(project_ctx).location if sink.is_persistent else ""
+    )
 
 
 @each_other
@@ -102,6 +104,6 @@ def test_a_sink_that_keeps_nothing_never_has_a_batch(
     for _ in range(2):
         info = sink.write(ctx, spark.createDataFrame(list(SOME), SCHEMA), BATCH)
         assert (info.committed, info.rows_inserted) == (False, 0)
-        found = sink.state(ctx.site, "conformance")
+        found = sink.state(ctx.project_ctx, "conformance")
         assert (found.exists, found.txn_version) == (False, None)
     assert files(tmp_path) == {}

@@ -10,7 +10,7 @@ from tests.workbench import Answer
 
 UPDATE = "DELTAWORKS_UPDATE_GOLDEN"
 SCREENS = Path(__file__).parent / "mistakes"
-MOST_LINES = 6
+MAX_LINES = 6
 FOREIGN = ("Traceback", "\tat ", "org.apache", "io.delta", "java.lang", "Py4J", "py4j", "SQLSTATE")
 _CHANGING = (
     (r"\b\d{8}T\d{6}-[0-9a-f]{8}\b", "<run>"),
@@ -52,6 +52,6 @@ def assert_short_and_clear(answer: Answer, *, problems: int = 1) -> None:
     assert answer.stdout == ""
     told = messages(answer.stderr)
     assert len(told) == problems
-    assert [lines for lines in told if len(lines) > MOST_LINES] == []
+    assert [lines for lines in told if len(lines) > MAX_LINES] == []
     assert [word for word in FOREIGN if word in answer.stderr] == []
     assert any("fix: " in line for lines in told for line in lines)

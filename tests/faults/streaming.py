@@ -144,17 +144,17 @@ def main() -> None:
     import pyarrow as pa
 
     from deltaworks.model.epochs import Limits
-    from deltaworks.streams.maintenance import UpkeepPlan
-    from deltaworks.streams.opening import NewTable, StreamWords, stream_into
+    from deltaworks.streams.maintenance import MaintenancePlan
+    from deltaworks.streams.opening import NewTable, StreamKwargs, stream_into
 
     folder, mode, point, epoch, last = sys.argv[1:6]
     armed = threading.Event()
     _prepare(point, armed)
     schema = pa.schema([("key", pa.int64()), ("place", pa.string()), ("epoch", pa.int64())])
-    words: StreamWords = {
+    words: StreamKwargs = {
         "mode": mode,  # type: ignore[typeddict-item]
         "limits": Limits(flush_rows=2, retry_seconds=5),
-        "upkeep": UpkeepPlan(checkpoint_every=4, compact_files=6),
+        "upkeep": MaintenancePlan(checkpoint_every=4, compact_files=6),
         "storage_options": json.loads(os.environ.get("STORAGE", "{}")),
     }
     if mode in ("upsert", "changelog"):

@@ -82,7 +82,7 @@ def test_events_restores_and_removed_rows_of_tables_without_a_jvm_stay(
 
 def test_many_events_are_joined_and_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = str(tmp_path / "events")
-    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 2)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MAX_FILES", 2)
     books = EventTable(place, SCHEMA)
     for n in range(1, 4):
         books.append({"name": "a", "n": n})

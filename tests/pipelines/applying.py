@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.registry import find_plugin
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Bench:
         self.spark = spark
         now = datetime(2026, 1, 1, tzinfo=UTC)
         self.context = RunContext(
-            site=Site(root=root, warehouse=str(root)), spark=spark, run_id="r", now=now
+            project_ctx=ProjectContext(root=root, warehouse=str(root)),
+            spark=spark,
+            run_id="r",
+            now=now,
         )
 
     def frame(

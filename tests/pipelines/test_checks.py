@@ -11,7 +11,7 @@ import pytest
 from deltaworks.api import Project
 from deltaworks.config.project import load_project
 from deltaworks.contracts.check import RowCheck
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.registry import find_plugin
 from deltaworks.errors import SpecError
 from deltaworks.model.events import Committed, Event
@@ -193,8 +193,10 @@ def passing(spark: SparkSession, root: Path, sql: str, type_name: str, **options
     assert plugin is not None
     rule, frame = plugin.model_validate(options), spark.sql(sql)
     assert isinstance(rule, RowCheck)
-    site = Site(root=root, warehouse=str(root))
-    ctx = RunContext(site=site, spark=spark, run_id="r", now=datetime(2026, 1, 1, tzinfo=UTC))
+    project_ctx = ProjectContext(root=root, warehouse=str(root))
+    ctx = RunContext(
+        project_ctx=project_ctx, spark=spark, run_id="r", now=datetime(2026, 1, 1, tzinfo=UTC)
+    )
     return sorted(row["id"] for row in frame.filter(rule.condition(ctx, frame)).collect())
 
 

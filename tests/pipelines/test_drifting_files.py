@@ -34,7 +34,7 @@ load: {type: delta, table: people}
 
 def read(spark: SparkSession, root: Path, name: str, **options: Any) -> DataFrame:
     ctx, source = context(spark, root), made("source", name, **options)
-    frame: DataFrame = source.read(ctx, source.bounds(ctx.site, None))
+    frame: DataFrame = source.read(ctx, source.bounds(ctx.project_ctx, None))
     return frame
 
 

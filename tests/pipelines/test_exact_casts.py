@@ -158,7 +158,7 @@ def test_decimals_of_csv_files_are_not_rounded_either(
         schema="id int, k decimal(3,1), n decimal(10,2)",
     )
     ctx = context(spark, bench.root)
-    found = source.read(ctx, source.bounds(ctx.site, None))
+    found = source.read(ctx, source.bounds(ctx.project_ctx, None))
     fine = [tuple(row) for row in found.filter(f"{REJECTED} is null").drop(REJECTED).collect()]
     cents = [Decimal("1.23"), Decimal("1234.50"), None]
     assert fine == [(i, Decimal("1.5"), n) for i, n in zip((1, 3, 6), cents, strict=True)]
@@ -178,7 +178,7 @@ def test_decimals_of_csv_files_are_not_rounded_either(
     bench.write("de.csv", 'n,id,k\n"1,5",1,2\n')
     for policy in ("fail", "quarantine"):
         german = other.model_copy(update={"on_error": policy})
-        rows = german.read(ctx, german.bounds(ctx.site, None)).collect()
+        rows = german.read(ctx, german.bounds(ctx.project_ctx, None)).collect()
         assert rows[0]["n"] == Decimal("1.50")
     kept = german.reread(ctx, spark.sql("SELECT '\"1,5\";1;2' raw, '{}' row"), columns)
     assert kept.count() == 1

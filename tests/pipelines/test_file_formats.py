@@ -51,7 +51,7 @@ def write(spark: SparkSession, root: Path, name: str, frame: DataFrame, **option
 
 def read(spark: SparkSession, root: Path, name: str, since: Any = None, **options: Any) -> Any:
     ctx, source = context(spark, root), made("source", name, **options)
-    return source.read(ctx, source.bounds(ctx.site, since))
+    return source.read(ctx, source.bounds(ctx.project_ctx, since))
 
 
 def put(root: Path, name: str, content: str | bytes) -> Path:
@@ -168,9 +168,9 @@ def test_folders_keep_their_values_when_only_some_files_are_read(
 ) -> None:
     put(tmp_path, f"in/code=007/day=2026-01-01/a.{name}", file.format(1))
     source, ctx = made("source", name, path="in", incremental=True), context(spark, tmp_path)
-    first = source.bounds(ctx.site, None)
+    first = source.bounds(ctx.project_ctx, None)
     put(tmp_path, f"in/code=N%2FA/day=2026-01-02/b+c.{name}", file.format(2))
-    second = source.bounds(ctx.site, first)
+    second = source.bounds(ctx.project_ctx, first)
     assert [len(taken.files) for taken in (first, second)] == [1, 1]
     rows = [
         source.read(ctx, taken).select("id", "code", "day").collect() for taken in (first, second)
@@ -364,4 +364,4 @@ def test_a_failure_elsewhere_is_not_blamed_on_good_files(
     put(tmp_path, "in.csv", "id\n1\n")
     ctx, source = context(spark, tmp_path), made("source", "csv", path="in.csv")
     error = InputError("another file cannot be read", context={"path": "elsewhere"})
-    assert source.explain_failure(ctx, source.bounds(ctx.site, None), error) is error
+    assert source.explain_failure(ctx, source.bounds(ctx.project_ctx, None), error) is error

@@ -73,13 +73,13 @@ def test_what_is_not_a_parquet_file_is_named(bench: Workbench) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_stops_the_run(bench: Workbench) -> None:
-    from deltaworks.contracts.context import Site
+    from deltaworks.contracts.context import ProjectContext
     from deltaworks.sources.parquet import ParquetSource
 
     path = file(bench, "in/a.parquet", id=[1])
-    source, site = ParquetSource(path="in"), Site(root=bench.root, warehouse="")
-    bounds = source.bounds(site, None)
+    source, project_ctx = ParquetSource(path="in"), ProjectContext(root=bench.root, warehouse="")
+    bounds = source.bounds(project_ctx, None)
     file(bench, "in/a.parquet", id=[1, 2])
-    assert source.still_there(site, bounds) == f'file "{path}" has changed'
+    assert source.still_there(project_ctx, bounds) == f'file "{path}" has changed'
     path.unlink()
-    assert source.still_there(site, bounds) == f'file "{path}" is gone'
+    assert source.still_there(project_ctx, bounds) == f'file "{path}" is gone'

@@ -119,8 +119,8 @@ def test_a_function_takes_and_returns_a_frame(project: Bench) -> None:
     named = project.rows(ROWS, type="python", function="transforms.cleaning:with_context")
     assert named == [(1, "ANN", "r"), (2, None, "r")]
     assert not {"transforms.cleaning", "helpers", "helpers.words"} & sys.modules.keys()
-    assert str(project.context.site.root) not in sys.path
-    assert list(project.context.site.root.rglob("__pycache__")) == []
+    assert str(project.context.project_ctx.root) not in sys.path
+    assert list(project.context.project_ctx.root.rglob("__pycache__")) == []
 
 
 def test_a_function_takes_and_returns_rows(project: Bench) -> None:
@@ -140,7 +140,7 @@ def test_a_function_takes_and_returns_rows(project: Bench) -> None:
 
 
 def test_a_module_that_is_installed_or_was_imported_before_is_used(project: Bench) -> None:
-    root = project.context.site.root
+    root = project.context.project_ctx.root
     installed = project.frame(ROWS, type="python", function="inspect:unwrap")
     assert installed.columns == ["id", "name", "n", "price", "at", "s", "tags"]
     (root / "mine.py").write_text("def same(df):\n    return df\n", encoding="utf-8")
@@ -173,14 +173,16 @@ def test_a_module_that_is_installed_or_was_imported_before_is_used(project: Benc
 def test_a_function_that_is_not_there_is_named(
     project: Bench, text: str, says: str, hint: str
 ) -> None:
-    (project.context.site.root.parent / "outside.py").write_text("def clean(df): return df\n")
+    (project.context.project_ctx.root.parent / "outside.py").write_text(
+        "def clean(df): return df\n"
+    )
     with pytest.raises(SpecError, match=says) as caught:
         project.frame(ROWS, type="python", function=text)
     assert hint in caught.value.hint
 
 
 def test_a_link_out_of_the_project_is_refused(project: Bench) -> None:
-    root = project.context.site.root
+    root = project.context.project_ctx.root
     outside = root.parent / "outside.py"
     outside.write_text("def clean(df): return df\n")
     (root / "inside.py").symlink_to(outside)

@@ -226,7 +226,7 @@ def test_rows_set_aside_are_the_same_whoever_commits_them(
     start(bench)
     first = kept()
     monkeypatch.setattr(quarantine, "_FEW_ROWS", 0)
-    monkeypatch.setattr(hybrid, "MOST_BATCH_BYTES", 0)
+    monkeypatch.setattr(hybrid, "MAX_BATCH_BYTES", 0)
     bench.write("orders.csv", ROWS + "5,1,2026-01-05 00:00:00\n")
     bench.run("orders")
     assert by_delta_rs(bench) == [True, False]

@@ -20,7 +20,7 @@ from deltaworks.runtime.ledger.state import DONE, PLANNED, REVERTED, UNDONE, Bat
 from deltaworks.runtime.quarantine.table import Choice
 from tests.protocol import world as doubles
 from tests.protocol.canonical import canonical, first_batch
-from tests.protocol.world import FOLDER, SOURCES, Books, Commit, Died, Process, World
+from tests.protocol.world import FOLDER, SOURCES, Commit, DatabaseBatches, Died, Process, World
 
 Act = Callable[[Process], None]
 
@@ -57,7 +57,7 @@ class Scope:
         ("foreign", 1),
         ("park", 0),
     )
-    most_worlds: int | None = None
+    max_worlds: int | None = None
     whole: bool = False
     shared: bool = False
     """Whether a second pipeline writes the first table too."""
@@ -133,7 +133,7 @@ def engines(process_of: Callable[[], Process]) -> ExitStack:
         return f"{world.pipeline}t{len(world.events)}-{world.incarnations}"
 
     def start_engine(place: Any, run: Any, **_: Any) -> Any:
-        return _Ctx(process=process_of(), site=place.site, run_id=run.run_id)
+        return _Ctx(process=process_of(), project_ctx=place.project_ctx, run_id=run.run_id)
 
     def restore(table: Any, version: int, _: Any, note: dict[str, Any]) -> int:
         process = process_of()
@@ -179,8 +179,8 @@ def engines(process_of: Callable[[], Process]) -> ExitStack:
         "deltaworks.runtime.recovery.restore.locked": unlocked,
         "deltaworks.runtime.recovery.undo.locked": unlocked,
         "deltaworks.runtime.recovery.restore.Ledger.everyone": everyone,
-        "deltaworks.runtime.runs.runner.way_back": doubles.way_back,
-        "deltaworks.runtime.batch.lifecycle.way_back": doubles.way_back,
+        "deltaworks.runtime.runs.runner.replay_path": doubles.replay_path,
+        "deltaworks.runtime.batch.lifecycle.replay_path": doubles.replay_path,
         "deltaworks.runtime.batch.attempt.Attempt.make": doubles.make,
         "deltaworks.runtime.batch.lifecycle.parked_rows": doubles.parked_rows,
         "deltaworks.runtime.batch.lifecycle.audited": lambda _, __, rows, **___: rows,
@@ -202,7 +202,7 @@ class _Ctx:
     """In the place of a run's context."""
 
     process: Process
-    site: Any
+    project_ctx: Any
     run_id: str
     spark: Any = None
     pinned: Any = None
@@ -220,7 +220,7 @@ class Explorer:
     def explore(self) -> Findings:
         """Every world within the scope, judged; stops early when something is wrong."""
         sinks = tuple(name for name, _ in self.scope.modes)
-        other = Books("q", sinks[:1]) if self.scope.shared else None
+        other = DatabaseBatches("q", sinks[:1]) if self.scope.shared else None
         first = World(modes=self.scope.modes, sinks=sinks, whole=self.scope.whole, other=other)
         start = _Node(first, tuple(sorted(self.scope.budgets)), ())
         seen, judged = _Seen(), set[Any]()
@@ -242,7 +242,7 @@ class Explorer:
         return self.found
 
     def _has_room(self, worlds: int) -> bool:
-        return self.scope.most_worlds is None or worlds < self.scope.most_worlds
+        return self.scope.max_worlds is None or worlds < self.scope.max_worlds
 
     def _process(self) -> Process:
         assert self.current is not None

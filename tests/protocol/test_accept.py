@@ -19,7 +19,7 @@ WORLDS = 400
 
 def explored(modes: Any, depth: int, most: int | None = None, **budgets: int) -> Findings:
     given = tuple(sorted(budgets.items()))
-    scope = Scope(modes=modes, depth=depth, budgets=given, most_worlds=most)
+    scope = Scope(modes=modes, depth=depth, budgets=given, max_worlds=most)
     return Accepting(scope).explore()
 
 

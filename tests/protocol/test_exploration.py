@@ -44,7 +44,7 @@ def explored(modes: tuple[tuple[str, str], ...], depth: int, **budgets: int) -> 
 def test_whatever_happens_every_row_is_where_it_belongs(
     modes: tuple[tuple[str, str], ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = Explorer(Scope(modes=modes, depth=4, most_worlds=SAMPLE)).explore()
+    found = Explorer(Scope(modes=modes, depth=4, max_worlds=SAMPLE)).explore()
     with capsys.disabled():
         sys.stdout.write(f" {found.worlds} worlds, {found.transitions} transitions")
     assert not found.wrong, found.wrong[0]

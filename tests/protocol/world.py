@@ -35,7 +35,7 @@ from deltaworks.runtime.ledger.evidence import Writer, note_of
 from deltaworks.runtime.ledger.state import DONE, BatchEntry, LedgerState
 from deltaworks.runtime.ledger.table import Ledger
 from deltaworks.runtime.ledger.table import replay as fold
-from deltaworks.runtime.quarantine.replay import Way
+from deltaworks.runtime.quarantine.replay import ReplayPath
 from deltaworks.runtime.quarantine.table import SINK, Choice, Quarantine
 from deltaworks.runtime.recovery.restore import restore_table
 from deltaworks.runtime.recovery.undo import undo_run
@@ -66,7 +66,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Books:
+class DatabaseBatches:
     """What belongs to one pipeline of two that write the same table."""
 
     pipeline: str
@@ -108,7 +108,7 @@ class World:
     of which nobody could tell then what it lacks."""
     pipeline: str = "p"
     """The pipeline whose books are at hand."""
-    other: Books | None = None
+    other: DatabaseBatches | None = None
     """Those of another one that writes the first table too."""
 
     @property
@@ -124,11 +124,11 @@ class World:
     def swapped(self) -> World:
         """The same with the books of the other pipeline at hand."""
         assert self.other is not None
-        names = [field.name for field in fields(Books)]
-        mine = Books(**{name: getattr(self, name) for name in names})
+        names = [field.name for field in fields(DatabaseBatches)]
+        mine = DatabaseBatches(**{name: getattr(self, name) for name in names})
         return replace(self, other=mine, **{name: getattr(self.other, name) for name in names})
 
-    def books(self, pipeline: str) -> World | Books:
+    def books(self, pipeline: str) -> World | DatabaseBatches:
         """The books of a pipeline."""
         if self.other is not None and pipeline == self.other.pipeline:
             return self.other
@@ -334,7 +334,7 @@ class _Quarantine(Quarantine):
     process: Process
 
     @property
-    def books(self) -> World | Books:
+    def books(self) -> World | DatabaseBatches:
         """The books of its pipeline."""
         return self.process.world.books(self.pipeline)
 
@@ -455,15 +455,15 @@ class _Sink:
     """A table."""
 
     connector = ""
-    keeps = remembers = True
+    is_persistent = tracks_batches = True
 
     def __init__(self, process: Process, name: str, mode: str) -> None:
         self.process, self.name, self.mode = process, name, mode
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         return self.mode == "append"
 
-    def takes_more(self) -> bool:
+    def accepts_late_rows(self) -> bool:
         return True
 
     def target(self, _: Any) -> TableRef:
@@ -524,7 +524,7 @@ class _Sink:
 class _Folder(_Sink):
     """A folder or a table of a database: it knows the number of its last batch, and no versions."""
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         return True
 
     def state(self, _: Any, app_id: str) -> SinkState:
@@ -566,7 +566,7 @@ def _after(now: Rows, rows: Collection[str], *, replaces: bool, adds: bool) -> R
 class _Plan(Plan):
     """A plan of such ends."""
 
-    def fingerprint(self, site: Any) -> str:
+    def fingerprint(self, project_ctx: Any) -> str:
         return ",".join(load.name for load in self.loads) if len(self.loads) else ""
 
 
@@ -605,7 +605,7 @@ def _place(process: Process) -> Any:
         clock=SimpleNamespace(now=lambda: _NOW, monotonic=lambda: 0.0),
         bus=SimpleNamespace(tell=_nothing),
         halt=SimpleNamespace(asked=False, take=_nothing),
-        site=SimpleNamespace(warehouse="w", stores=None),
+        project_ctx=SimpleNamespace(warehouse="w", stores=None),
         notify=_nothing,
         quarantine=quarantine,
         records=lambda: None,
@@ -664,7 +664,7 @@ def _land(attempt: Attempt, load: Load, rows: list[str]) -> CommitInfo:
     assert sink is not None
     if load.name in attempt.blocked:
         return _park(attempt, load, rows)
-    if plugin.state(attempt.place.site, sink.app_id).txn_version != sink.txn_found:
+    if plugin.state(attempt.place.project_ctx, sink.app_id).txn_version != sink.txn_found:
         raise GuardError("the sink has moved on")
     told = note_of(entry, Writer("shop", attempt.run.pipeline, load.name))
     note = safe_json({**told, "generation": entry.generation})
@@ -703,7 +703,7 @@ def forget_parked(process: Process, place: str) -> None:
         process.change(parked=left)
 
 
-def way_back(plan: Plan, _: Any) -> Way:
+def replay_path(plan: Plan, _: Any) -> ReplayPath:
     """In the place of the way of returning rows: all sinks, and no source."""
     loads = tuple(stage for stage in plan.stages if isinstance(stage, Load))
-    return Way(replace(plan, stages=loads), frozenset())
+    return ReplayPath(replace(plan, stages=loads), frozenset())

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.prove
 
 MESSAGES = 1_000_000
 AT_ONCE = 100_000
-MOST_GROWTH = 1.25
+MAX_GROWTH = 1.25
 
 
 def memory_mb(process: psutil.Process) -> float:
@@ -68,4 +68,4 @@ def test_a_million_messages_need_no_more_memory_than_the_first_of_them(tmp_path:
     (tmp_path / "figures.json").write_text(json.dumps(record))
     found = [row["id"] for row in desk.rows("orders")]
     assert (len(found), len(set(found))) == (MESSAGES, MESSAGES)
-    assert late <= MOST_GROWTH * early
+    assert late <= MAX_GROWTH * early

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltaworks.engines.deltars.tables import DeltaRsEngine
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from deltaworks.streams.opening import NewTable, stream_into
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ WRITERS, STATES, ROWS = 4, 8, 3
 
 
 def write(place: str, writer: int, enough: threading.Event, written: list[int]) -> None:
-    upkeep = UpkeepPlan(checkpoint_every=15, compact_files=20)
+    upkeep = MaintenancePlan(checkpoint_every=15, compact_files=20)
     with stream_into(place, writer_id=f"w{writer}", upkeep=upkeep) as sink:
         epoch = 0
         while not enough.is_set():

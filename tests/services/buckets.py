@@ -6,7 +6,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from deltaworks.streams.opening import NewTable, StreamWords, stream_into
+from deltaworks.streams.opening import NewTable, StreamKwargs, stream_into
 from deltaworks.streams.sink import EpochSink
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
 from tests.streams.tables import QUICK, SCHEMA
@@ -30,7 +30,7 @@ class Bucket:
         }
 
     def opened(self, writer_id: str = "w", **words: Any) -> EpochSink[Any]:
-        given: StreamWords = {"limits": QUICK, "storage_options": self.options, **words}  # type: ignore[typeddict-item]
+        given: StreamKwargs = {"limits": QUICK, "storage_options": self.options, **words}  # type: ignore[typeddict-item]
         new = NewTable(schema=SCHEMA)
         return stream_into(self.location, writer_id=writer_id, new_table=new, **given)
 

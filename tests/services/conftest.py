@@ -76,7 +76,7 @@ def context(database: Database, spark: SparkSession, tmp_path: Path) -> Iterator
     """A run of its own, with the jar of the server's driver."""
     add_jars(spark, jar_files(connector_jars([database.kind]), cache=cache_dir(os.environ)))
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    ctx = RunContext(site=database.site(tmp_path), spark=spark, run_id="run", now=now)
+    ctx = RunContext(project_ctx=database.project_ctx(tmp_path), spark=spark, run_id="run", now=now)
     yield ctx
     ctx.until_end.close()
 

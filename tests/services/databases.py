@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.credentials.environment import EnvironmentVault
 from deltaworks.config.credentials.vault import Vault
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.registry import find_plugin
 from deltaworks.model.commit import Txn
 from tests.services.mariadb_server import MariaDbServer
@@ -38,10 +38,10 @@ class Database:
         """The variable that holds the credential `shop`."""
         return {"DELTAWORKS_CREDENTIAL__SHOP": json.dumps(self.server.record(**more))}
 
-    def site(self, root: Path, **more: Any) -> Site:
+    def project_ctx(self, root: Path, **more: Any) -> ProjectContext:
         """A project whose credential `shop` opens the server."""
         vault = Vault((EnvironmentVault(self.environment(**more)),))
-        return Site(root=root, warehouse=str(root / "warehouse"), vault=vault)
+        return ProjectContext(root=root, warehouse=str(root / "warehouse"), vault=vault)
 
     def made(self, role: str, **options: Any) -> Any:
         """A source or a sink of this server."""
@@ -61,7 +61,7 @@ class Database:
     def read(self, ctx: RunContext, **options: Any) -> DataFrame:
         """What a source of this server reads."""
         source = self.made("source", **options)
-        frame: DataFrame = source.read(ctx, source.bounds(ctx.site, None))
+        frame: DataFrame = source.read(ctx, source.bounds(ctx.project_ctx, None))
         return frame
 
     def land(self, ctx: RunContext, frame: DataFrame, n: int, **options: Any) -> Any:

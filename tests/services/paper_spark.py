@@ -21,9 +21,9 @@ from deltaworks.engines.spark.delta.writer import TableWriter
 from deltaworks.model.commit import CommitInfo
 from deltaworks.model.schema import Schema
 from deltaworks.runtime.batch.attempt import Attempt
-from deltaworks.runtime.cancellation import Halt
-from deltaworks.runtime.evaluation.evaluator import Walked
-from deltaworks.runtime.evaluation.frames import Keeper, StepFrame
+from deltaworks.runtime.cancellation import CancellationToken
+from deltaworks.runtime.evaluation.evaluator import Evaluation
+from deltaworks.runtime.evaluation.frames import FrameCache, StepFrame
 from tests.services.lakes import Lake
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ class PaperSpark:
 
         def engine(place: Any, run: Any, **_: Any) -> RunContext:
             spark: Any = SimpleNamespace()
-            return RunContext(site=place.site, spark=spark, run_id=run.run_id, now=run.now)
+            return RunContext(
+                project_ctx=place.project_ctx, spark=spark, run_id=run.run_id, now=run.now
+            )
 
         def make(
             attempt: Attempt, ctx: RunContext, landed: Mapping[str, CommitInfo]
@@ -59,9 +61,9 @@ class PaperSpark:
                 load.inputs[0]: StepFrame(frame=frame, holds_rows=True)
                 for load in attempt.plan.loads
             }
-            walked = Walked(frames=steps)
+            walked = Evaluation(frames=steps)
             attempt._judge(walked)
-            return attempt._land(walked, ctx, Keeper(), landed)
+            return attempt._land(walked, ctx, FrameCache(), landed)
 
         for name, stand_in in {
             "deltaworks.runtime.batch.lifecycle.start_engine": engine,
@@ -73,7 +75,7 @@ class PaperSpark:
             "deltaworks.runtime.batch.load.frame_schema": lambda _: SimpleNamespace(document=""),
         }.items():
             monkeypatch.setattr(name, stand_in)
-        monkeypatch.setattr(Halt, "take", lambda *_: None)
+        monkeypatch.setattr(CancellationToken, "take", lambda *_: None)
         monkeypatch.setattr(Attempt, "make", make)
         monkeypatch.setattr(writing, "fit", lambda rows, *_, **__: (rows, ()))
         monkeypatch.setattr(writing, "frame_schema", lambda _: Schema.from_json(_SCHEMA))

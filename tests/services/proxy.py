@@ -51,7 +51,7 @@ class Proxy:
 
     def forbid_deletes(self) -> None:
         """Refuse to delete anything from now on, as a store does whose policy says so."""
-        self._tell(keeps=True)
+        self._tell(is_persistent=True)
 
     def asked(self) -> list[str]:
         """What was asked for since the last look, such as "PUT /lake/wh/a"."""
@@ -100,7 +100,7 @@ class _Passage:
         _say(port=self._listening.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def obey(self, word: dict[str, Any]) -> None:
+    def raise_if_cancelled(self, word: dict[str, Any]) -> None:
         self._delay = word.get("delay", self._delay)
         self._keeps = word.get("keeps", self._keeps)
         if "pattern" in word:
@@ -162,4 +162,4 @@ def _say(**word: Any) -> None:
 if __name__ == "__main__":
     passage = _Passage(int(sys.argv[1]))
     for line in sys.stdin:
-        passage.obey(json.loads(line))
+        passage.raise_if_cancelled(json.loads(line))

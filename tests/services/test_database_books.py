@@ -9,35 +9,37 @@ from typing import Any
 
 import pytest
 
-from deltaworks.connectors.databases.batch_table import Books
-from deltaworks.connectors.databases.dialect import BATCHES, Conversation, Place
+from deltaworks.connectors.databases.batch_table import DatabaseBatches
+from deltaworks.connectors.databases.dialect import BATCHES, Connection, Place
 from deltaworks.connectors.databases.mysql import MYSQL
 from tests.services.databases import Database
 from tests.services.mariadb_server import MariaDbServer
 
 
 @contextmanager
-def talking(database: Database, root: Path, table: str) -> Iterator[tuple[Conversation, Books]]:
+def talking(
+    database: Database, root: Path, table: str
+) -> Iterator[tuple[Connection, DatabaseBatches]]:
     """A conversation that may write, and the notes about a table in it."""
     sink = database.made("sink", table=table)
-    with sink.server.open(sink.address(database.site(root)), read_only=False) as talk:
-        place = sink.server.resolved(talk, Place("", table))
+    with sink.server.open(sink.address(database.project_ctx(root)), read_only=False) as connection:
+        place = sink.server.resolved(connection, Place("", table))
         assert place is not None
-        yield talk, Books(sink.server, place)
+        yield connection, DatabaseBatches(sink.server, place)
 
 
 def land(database: Database, root: Path, table: str, n: int) -> None:
     """Note a batch as a landing does."""
-    with talking(database, root, table) as (talk, books):
-        books.make(talk)
-        books.server.mark(talk, books.table)
-        books.note(talk, "writer", n)
-        talk.commit()
+    with talking(database, root, table) as (connection, books):
+        books.make(connection)
+        books.server.mark(connection, books.table)
+        books.note(connection, "writer", n)
+        connection.commit()
 
 
 def last(database: Database, root: Path, table: str) -> int | None:
-    with talking(database, root, table) as (talk, books):
-        return books.last(talk, "writer")
+    with talking(database, root, table) as (connection, books):
+        return books.last(connection, "writer")
 
 
 def test_a_table_made_anew_has_none_of_the_notes_of_the_old_one(
@@ -86,8 +88,8 @@ def test_what_cannot_be_signed_is_known_by_its_name(mariadb: MariaDbServer, tmp_
     )
     land(database, tmp_path, "seen", 3)
     assert last(database, tmp_path, "seen") == 3
-    with talking(database, tmp_path, "seen") as (talk, books):
-        assert MYSQL.identity(talk, books.table) == books.table.label
+    with talking(database, tmp_path, "seen") as (connection, books):
+        assert MYSQL.identity(connection, books.table) == books.table.label
 
 
 @pytest.mark.parametrize("signed", [False, True], ids=["before", "after a crash"])
@@ -98,16 +100,16 @@ def test_notes_of_older_versions_go_on(
     database = Database("mysql", mariadb)
     database.sql("DROP TABLE IF EXISTS known", "CREATE TABLE known (id int)")
     land(database, tmp_path, "known", 4)
-    with talking(database, tmp_path, "known") as (talk, books):
+    with talking(database, tmp_path, "known") as (connection, books):
         label = books.table.label
     database.sql(f"UPDATE {BATCHES} SET identity = '{label}' WHERE target = '{label}'")
     if not signed:
         database.sql("ALTER TABLE known COMMENT = ''")
     assert last(database, tmp_path, "known") == 4
-    with talking(database, tmp_path, "known") as (talk, books):
-        books.server.mark(talk, books.table)
-        books.note(talk, "another writer", 1)
-        talk.commit()
+    with talking(database, tmp_path, "known") as (connection, books):
+        books.server.mark(connection, books.table)
+        books.note(connection, "another writer", 1)
+        connection.commit()
     assert last(database, tmp_path, "known") == 4
     database.sql("DROP TABLE known", "CREATE TABLE known (id int)")
     assert last(database, tmp_path, "known") is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.connectors.databases.batch_table import Books
+from deltaworks.connectors.databases.batch_table import DatabaseBatches
 from deltaworks.connectors.databases.dialect import Place
 from deltaworks.contracts.context import RunContext
 from deltaworks.engines.spark.read.jdbc import write_rows
@@ -27,13 +27,13 @@ def test_a_batch_lands_once(database: Database, context: RunContext) -> None:
     database.sql("DROP TABLE IF EXISTS once_t", "CREATE TABLE once_t (id int, name varchar(9))")
     frame = context.spark.createDataFrame([(1, "a"), (2, None)], "id int, name string")
     sink = database.made("sink", table="once_t")
-    assert sink.state(context.site, "writer").txn_version is None
+    assert sink.state(context.project_ctx, "writer").txn_version is None
     assert database.land(context, frame, 1, table="once_t").rows_inserted == 2
-    found = sink.state(context.site, "writer")
+    found = sink.state(context.project_ctx, "writer")
     assert (found.exists, found.txn_version, found.writers) == (True, 1, ("writer",))
     again = database.land(context, frame, 1, table="once_t")
     assert (again.committed, again.note) == (False, "this batch landed before")
-    assert sink.state(context.site, "somebody else").txn_version is None
+    assert sink.state(context.project_ctx, "somebody else").txn_version is None
     assert database.land(context, frame, 2, table="once_t").rows_inserted == 2
     assert database.sql("SELECT count(*) FROM once_t") == [(4,)]
     stages = (
@@ -50,10 +50,10 @@ def test_a_batch_that_another_driver_landed_meanwhile_is_left_alone(
 
     def overtaken(*given: Any) -> None:
         write_rows(*given)
-        with sink.server.open(sink.address(context.site), read_only=False) as talk:
-            place = sink.server.resolved(talk, Place("", "race_t"))
-            Books(sink.server, place).note(talk, "writer", 1)
-            talk.commit()
+        with sink.server.open(sink.address(context.project_ctx), read_only=False) as connection:
+            place = sink.server.resolved(connection, Place("", "race_t"))
+            DatabaseBatches(sink.server, place).note(connection, "writer", 1)
+            connection.commit()
 
     monkeypatch.setattr(f"{LANDING}.write_rows", overtaken)
     info = database.land(context, context.spark.sql("SELECT 1 AS id"), 1, table="race_t")

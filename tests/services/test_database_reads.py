@@ -100,7 +100,7 @@ def test_any_database_is_read_by_the_driver_its_user_brings(
     def rows(**more: Any) -> DataFrame:
         source = JdbcSource.model_validate({**given, **more})
         assert source.problems() == ()
-        frame: DataFrame = source.read(context, source.bounds(context.site, None))
+        frame: DataFrame = source.read(context, source.bounds(context.project_ctx, None))
         return frame
 
     cut = rows(columns=["id"], where="id > 10", partition_column="id", partitions=3)
@@ -119,9 +119,9 @@ def test_any_database_is_read_by_the_driver_its_user_brings(
         {**given, "query": "SELECT 1", "options": {"autoDeserialize": "x"}}
     )
     assert len(source.problems()) == 2
-    bounds = source.bounds(context.site, None)
-    assert "cannot be asked" in source.still_there(context.site, bounds)
-    assert source.changed_while_read(context.site, bounds) == ""
+    bounds = source.bounds(context.project_ctx, None)
+    assert "cannot be asked" in source.still_there(context.project_ctx, bounds)
+    assert source.changed_while_read(context.project_ctx, bounds) == ""
     nowhere = JdbcSource.model_validate({**given, "credential": ""})
     with pytest.raises(ConfigError, match="host"):
-        nowhere.bounds(context.site, None)
+        nowhere.bounds(context.project_ctx, None)

@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from deltaworks.config.object_stores import Stores
 from deltaworks.engines.deltars.event_table import on_objects as object_events
 from deltaworks.engines.deltars.event_table.table import EventTable, event_schema
-from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.snapshot import TableSnapshot
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import CommitConflict, DamagedTable
 from deltaworks.model.commit import Txn
@@ -88,7 +88,7 @@ def test_a_second_driver_fails_also_in_a_book_that_was_not_there(
 def test_who_joins_files_does_not_look_away_from_a_second_driver(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 2)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MAX_FILES", 2)
     one, two = book(lake, stores), book(lake, stores)
     for n in range(3):
         one.append(event(n), txn=Txn("p", n))
@@ -179,7 +179,7 @@ def test_a_file_that_is_gone_is_told_and_not_passed_over(lake: Lake, stores: Sto
 def test_two_who_join_the_files_of_one_book_double_no_event(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 3)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MAX_FILES", 3)
     first, second = book(lake, stores), book(lake, stores)
     for n in range(5):
         first.append(event(n))
@@ -230,7 +230,7 @@ def test_an_event_is_a_file_and_a_commit_and_nothing_else(lake: Lake, proxy: Pro
     assert len(parts) == 1  # the files of others are not read
 
 
-def look(lake: Lake, stores: Stores) -> Look | None:
+def look(lake: Lake, stores: Stores) -> TableSnapshot | None:
     return DeltaRsEngine(stores).look(lake.at("t"))
 
 
@@ -255,7 +255,7 @@ def test_a_look_that_was_kept_tells_what_delta_rs_would(lake: Lake, stores: Stor
         assert kept is not None
         kept.transaction("w")
         opened = DeltaRsEngine(stores).open(lake.at("t"))
-        fresh = Look.at(lake.at("t"), opened)
+        fresh = TableSnapshot.at(lake.at("t"), opened)
         assert kept.info() == fresh.info()
         assert kept.transaction("w") == fresh.transaction("w")
         assert kept.history() == fresh.history()
@@ -348,12 +348,12 @@ def test_a_run_that_was_overtaken_commits_nothing_and_gives_nothing_up(
     assert ledger.state().unfinished is not None
 
 
-MOST_REQUESTS = 29  # a look at the quarantine among them, for slices of lost batches
+MAX_REQUESTS = 29  # a look at the quarantine among them, for slices of lost batches
 """Of a run with one table that stands, its books and its locks; raise it only for a reason.
 
 Each lock takes a look, a put, the JVM's name and a put to let go: its object stays, so that nobody
 can remove another one's, and is looked at before it is replaced."""
-MOST_FIRST_REQUESTS = 37
+MAX_FIRST_REQUESTS = 37
 """The same when the run makes its table."""
 
 
@@ -377,9 +377,9 @@ def test_a_run_asks_little_of_the_store_however_many_there_were(
         return len(proxy.asked())
 
     requests_of("p")
-    assert requests_of("q") <= MOST_FIRST_REQUESTS
+    assert requests_of("q") <= MAX_FIRST_REQUESTS
     counts = [requests_of("p") for _ in range(5)]
-    assert max(counts) <= MOST_REQUESTS
+    assert max(counts) <= MAX_REQUESTS
     assert len(project.runs()) == 7
     assert {run.status for run in project.runs()} == {"succeeded"}
     assert DeltaTable(lake.at("wh/p"), storage_options=lake.options()).version() == 5

@@ -74,8 +74,8 @@ def test_a_commit_that_does_more_than_add_files_is_a_conflict(lake: Lake, stores
 def test_files_that_another_has_joined_are_not_joined_again(
     lake: Lake, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 2)
-    monkeypatch.setattr(object_events, "_MOST_KEPT", 2)  # what is kept is not needed for this
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MAX_FILES", 2)
+    monkeypatch.setattr(object_events, "_MAX_KEPT", 2)  # what is kept is not needed for this
     one, two = book(lake, stores), book(lake, stores)
     for n in range(3):
         one.append(event(n))

@@ -17,7 +17,7 @@ from deltaworks.errors import DeltaworksError, GuardError, StorageError
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from tests.services.buckets import Bucket
 from tests.services.s3_server import ACCESS_KEY, SECRET_KEY, S3Server
@@ -38,7 +38,7 @@ def bucket(s3: S3Server, request: pytest.FixtureRequest) -> Bucket:
 
 
 def test_epochs_land_once_and_are_known_after_a_restart(bucket: Bucket) -> None:
-    with bucket.opened(upkeep=UpkeepPlan(checkpoint_every=3, compact_files=3)) as sink:
+    with bucket.opened(upkeep=MaintenancePlan(checkpoint_every=3, compact_files=3)) as sink:
         for n in range(8):
             sink.write(batch(n))
             sink.commit_epoch(n)
@@ -214,7 +214,7 @@ def test_a_second_session_stops_the_first_however_the_table_is_spelled(bucket: B
 
 
 def test_a_late_overwrite_in_a_bucket_replaces_what_it_saw(bucket: Bucket) -> None:
-    joins = UpkeepPlan(checkpoint_every=6, compact_files=2)
+    joins = MaintenancePlan(checkpoint_every=6, compact_files=2)
     with bucket.opened(upkeep=joins) as sink:
         for n in range(1, 6):
             sink.write(batch(n))

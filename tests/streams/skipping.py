@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from tests.streams.tables import opened
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 Files = Sequence[Sequence[dict[str, Any]]]
 WAYS: dict[str, dict[str, Any]] = {
-    "append": {"mode": "append", "upkeep": UpkeepPlan(checkpoint_every=0)},
-    "joined": {"mode": "append", "upkeep": UpkeepPlan(checkpoint_every=2, compact_files=2)},
+    "append": {"mode": "append", "upkeep": MaintenancePlan(checkpoint_every=0)},
+    "joined": {"mode": "append", "upkeep": MaintenancePlan(checkpoint_every=2, compact_files=2)},
     "upsert": {"mode": "upsert", "keys": ["id"]},
 }
 """The ways in which our data files are written: by Arrow, by Arrow from others, by delta-rs."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from deltaworks.model.epochs import Limits
-from deltaworks.streams.opening import NewTable, StreamWords, stream_into
+from deltaworks.streams.opening import NewTable, StreamKwargs, stream_into
 from deltaworks.streams.sink import EpochSink
 
 SCHEMA = pa.schema([("id", pa.int64()), ("s", pa.string())])
@@ -27,7 +27,7 @@ def opened(
     **options: Any,
 ) -> EpochSink[Any]:
     """A stream into the table `t` of a folder."""
-    words: StreamWords = {"limits": QUICK, **options}  # type: ignore[typeddict-item]
+    words: StreamKwargs = {"limits": QUICK, **options}  # type: ignore[typeddict-item]
     new = NewTable(schema=schema, partition_by=partition_by, properties=properties)
     return stream_into(f"{folder}/t", writer_id=writer_id, new_table=new, **words)
 

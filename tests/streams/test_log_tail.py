@@ -14,22 +14,22 @@ from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.engines.deltars.log import local_tail as log_tail
 from deltaworks.engines.deltars.log.local_tail import LogTail, tail_of
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation
 from deltaworks.errors import CommitConflict, CommitUnknown, GuardError
 from deltaworks.model.commit import Txn
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from tests.streams.tables import batch, ids, opened, own_files, rows, table
 
 Rival = Callable[[Path], object]
-NO_UPKEEP = UpkeepPlan(checkpoint_every=0)
+NO_UPKEEP = MaintenancePlan(checkpoint_every=0)
 
 
 def log(folder: Path) -> Path:
     return folder / "t" / "_delta_log"
 
 
-def place(folder: Path) -> TablePlace:
-    return TablePlace(f"{folder}/t", {})
+def place(folder: Path) -> TableLocation:
+    return TableLocation(f"{folder}/t", {})
 
 
 def tail(folder: Path, writer: str = "w") -> LogTail:
@@ -222,7 +222,7 @@ def test_files_are_joined_while_a_stream_commits_without_pause(tmp_path: Path) -
 def test_what_is_joined_keeps_partitions_and_columns_that_came_later(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    plan = UpkeepPlan(checkpoint_every=4, compact_files=2)
+    plan = MaintenancePlan(checkpoint_every=4, compact_files=2)
     more = pa.table({"id": [8], "s": ["b"], "extra": [1.5]})
     with opened(tmp_path, partition_by=("s",), upkeep=plan, evolution="add_columns") as sink:
         for n in range(6):
@@ -268,7 +268,7 @@ def test_large_groups_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             sink.write(batch(n))
             sink.commit_epoch(n)
     size = max(file.stat().st_size for file in (tmp_path / "t").glob("*.parquet"))
-    monkeypatch.setattr(joining, "_MOST_BYTES", 2 * size)
+    monkeypatch.setattr(joining, "_MAX_BYTES", 2 * size)
     groups = joining.small_groups(table(tmp_path), 10**6)
     assert [len(group) for group in groups] == [2, 2]
     assert joining.joinable(groups) == 3

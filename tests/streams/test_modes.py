@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation
 from deltaworks.errors import BatchKeyError, CommitConflict, InputError, SchemaMismatch
 from deltaworks.model.epochs import Limits
 from deltaworks.streams.changelog import GONE, SEQUENCE, changes, newest
@@ -215,7 +215,7 @@ def test_what_another_writer_put_into_a_partition_meanwhile_is_not_passed_over(
     with opened(tmp_path, schema=PLACED, partition_by=("c",)) as sink:
         sink.write(placed(de=[1]))
         sink.commit_epoch(1)
-    seen = EpochTable(TablePlace(f"{tmp_path}/t", {}), table(tmp_path))
+    seen = EpochTable(TableLocation(f"{tmp_path}/t", {}), table(tmp_path))
     write_deltalake(f"{tmp_path}/t", placed(**{place: [2]}), mode="append")
     ours = placed(**{place: [3]})
     with pytest.raises(CommitConflict):

@@ -14,8 +14,8 @@ from deltalake.transaction import AddAction
 
 from deltaworks.engines.deltars.query import delete_rows
 from deltaworks.engines.deltars.write.data_files import DataFolder
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
-from deltaworks.engines.deltars.write.int96_timestamps import Moments
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation
+from deltaworks.engines.deltars.write.int96_timestamps import Int96Timestamps
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.streams.opening import NewTable, stream_into
 from tests.streams.tables import opened, rows, table
@@ -87,7 +87,7 @@ def test_files_with_old_moments_are_not_joined(tmp_path: Path) -> None:
     opened(tmp_path, schema=SCHEMA).close()
     for n in range(3):
         add_as_spark(tmp_path, f"part-{n}.parquet", moments(id1=FAR))
-    place = TablePlace(str(tmp_path / "t"), {})
+    place = TableLocation(str(tmp_path / "t"), {})
     assert EpochTable(place, place.open()).compact({}, small_bytes=10**6) == 0
     assert table(tmp_path).version() == 3
 
@@ -121,5 +121,5 @@ def test_moments_within_columns_are_looked_for_too(tmp_path: Path) -> None:
         schema=inner,
     )
     add_as_spark(tmp_path, "part-0.parquet", found)
-    problem = Moments(DataFolder(str(tmp_path / "t"))).problem(table(tmp_path))
+    problem = Int96Timestamps(DataFolder(str(tmp_path / "t"))).problem(table(tmp_path))
     assert '"inside.at"' in problem

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltaworks.errors import SchemaMismatch, UnsupportedOperation
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from deltaworks.streams.opening import NewTable, stream_into
 from tests.streams.tables import QUICK, SCHEMA, opened
 
@@ -57,7 +57,7 @@ HOSTILE = (
 )
 MODES: dict[str, dict[str, Any]] = {
     "append": {"mode": "append"},
-    "joined": {"mode": "append", "upkeep": UpkeepPlan(checkpoint_every=1, compact_files=2)},
+    "joined": {"mode": "append", "upkeep": MaintenancePlan(checkpoint_every=1, compact_files=2)},
     "overwrite_partitions": {"mode": "overwrite_partitions"},
     "upsert": {"mode": "upsert"},
     "changelog": {"mode": "changelog", "op_column": "op."},

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from deltaworks.errors import GuardError
 from deltaworks.model.table_ref import TableRef
 from deltaworks.streams.epochs import table_epochs
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from tests.streams.tables import batch, ids, opened, own_files, table
 
 FOREIGN = 1_000_000
@@ -34,7 +34,7 @@ class Stream(RuleBasedStateMachine):
         self.sink = self._open()
 
     def _open(self) -> Any:
-        return opened(self.folder, upkeep=UpkeepPlan(checkpoint_every=3, compact_files=0))
+        return opened(self.folder, upkeep=MaintenancePlan(checkpoint_every=3, compact_files=0))
 
     def _new_ids(self, count: int) -> list[int]:
         self.next_id += count

@@ -12,15 +12,15 @@ from deltalake import write_deltalake
 from deltaworks.engines.deltars.log.local_tail import LogTail
 from deltaworks.engines.deltars.write.compaction_undo import JoinWatch
 from deltaworks.engines.deltars.write.data_files import DataFolder
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation
 from deltaworks.errors import CommitConflict
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from tests.streams.tables import QUICK, SCHEMA, batch, ids, opened, table
 
-JOINS = UpkeepPlan(checkpoint_every=6, compact_files=2)
+JOINS = MaintenancePlan(checkpoint_every=6, compact_files=2)
 
 
 def operations(folder: Path) -> list[str]:
@@ -88,7 +88,7 @@ def test_who_was_faster_does_not_stop_it_for_good(
 ) -> None:
     looked = joined_under(tmp_path)
     write_deltalake(looked, pa.table({"id": [100], "s": ["x"]}), mode="overwrite")
-    place = TablePlace(f"{tmp_path}/t", {})
+    place = TableLocation(f"{tmp_path}/t", {})
     found = EpochTable(place, place.open())
     watch = JoinWatch(found.folder())
     with monkeypatch.context() as context:

@@ -14,12 +14,12 @@ from deltaworks.engines.deltars.write.epoch_table import EpochTable
 from deltaworks.errors import CommitConflict, GuardError, StorageError
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef
-from deltaworks.streams.maintenance import UpkeepPlan
+from deltaworks.streams.maintenance import MaintenancePlan
 from deltaworks.streams.opening import NewTable, StreamOptions, open_stream
 from tests.streams.tables import QUICK, SCHEMA, batch, ids, opened, table
 from tests.workbench import Workbench
 
-BUSY = UpkeepPlan(checkpoint_every=5, compact_files=5)
+BUSY = MaintenancePlan(checkpoint_every=5, compact_files=5)
 
 
 def checkpoints(folder: Path) -> int:
@@ -87,11 +87,11 @@ def test_upkeep_that_fails_is_told_and_stops_nothing(
 
 
 def test_upkeep_can_be_left_to_others(tmp_path: Path) -> None:
-    with opened(tmp_path, upkeep=UpkeepPlan(checkpoint_every=0)) as sink:
+    with opened(tmp_path, upkeep=MaintenancePlan(checkpoint_every=0)) as sink:
         for n in range(25):
             sink.commit_epoch(n)
     assert checkpoints(tmp_path) == 0
-    with opened(tmp_path, upkeep=UpkeepPlan(checkpoint_every=5, compact_files=0)) as sink:
+    with opened(tmp_path, upkeep=MaintenancePlan(checkpoint_every=5, compact_files=0)) as sink:
         for n in range(25, 31):
             sink.write(batch(n))
             sink.commit_epoch(n)
@@ -176,7 +176,7 @@ def test_of_two_who_would_join_the_same_files_one_does(
         return joined[-1]
 
     monkeypatch.setattr(EpochTable, "compact", together)
-    plan = UpkeepPlan(checkpoint_every=6, compact_files=2)
+    plan = MaintenancePlan(checkpoint_every=6, compact_files=2)
     with opened(tmp_path, "a", upkeep=plan) as one, opened(tmp_path, "b", upkeep=plan) as two:
         for n in range(6):
             for start, sink in ((0, one), (100, two)):
@@ -188,7 +188,7 @@ def test_of_two_who_would_join_the_same_files_one_does(
 
 def test_on_an_object_store_nobody_joins_files_unasked(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
-    with opened(f"file://{tmp_path}", upkeep=UpkeepPlan(checkpoint_every=70)) as sink:
+    with opened(f"file://{tmp_path}", upkeep=MaintenancePlan(checkpoint_every=70)) as sink:
         for n in range(75):
             sink.write(batch(n))
             sink.commit_epoch(n)
@@ -200,7 +200,7 @@ def test_four_streams_that_all_look_after_one_table_are_read_right_throughout(
     tmp_path: Path,
 ) -> None:
     opened(tmp_path).close()
-    plan = UpkeepPlan(checkpoint_every=4, compact_files=4)
+    plan = MaintenancePlan(checkpoint_every=4, compact_files=4)
 
     def stream(start: int) -> None:
         with opened(tmp_path, f"w{start}", upkeep=plan) as sink:

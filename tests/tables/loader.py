@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.model.commit import CommitInfo, Txn
 from deltaworks.model.results import OutputPlan
 from deltaworks.sinks.delta import DeltaSink
@@ -27,7 +27,7 @@ class Loader:
         self.place = f"delta.`{self.path}`"
         self.batch = 0
         self.context = RunContext(
-            site=Site(root=root, warehouse=str(root / "warehouse")),
+            project_ctx=ProjectContext(root=root, warehouse=str(root / "warehouse")),
             spark=spark,
             run_id="run",
             now=datetime(2026, 1, 1, tzinfo=UTC),

@@ -25,7 +25,7 @@ from deltaworks.engines.deltars.write.batches import (
     KeyedChange,
     create_table,
 )
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation
 from deltaworks.engines.deltars.write.spark_parity import column_problem, key_problem
 from deltaworks.engines.deltars.write.write_support import refuse_unwritable
 from deltaworks.errors import CommitConflict, UnsupportedOperation
@@ -255,7 +255,7 @@ def test_a_checkpoint_forgets_no_commit_that_the_table_keeps(
     BatchTable(str(tmp_path)).add(pa.table({"k": [1]}), stamp(1))
     long_ago = time.time() - timedelta(days=40).total_seconds()
     os.utime(first, (long_ago, long_ago))
-    place = TablePlace(str(tmp_path), {})
+    place = TableLocation(str(tmp_path), {})
     EpochTable(place, place.open()).checkpoint()
     assert first.exists() is not is_forgotten
 

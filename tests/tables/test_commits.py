@@ -65,7 +65,7 @@ def test_a_commit_that_cannot_be_found_again_is_unknown_not_done(loader: Loader)
     from deltaworks.engines.spark.delta.writer import TableWriter
     from deltaworks.model.commit import Txn
     from deltaworks.model.merge_facts import BatchFacts
-    from deltaworks.model.write import Append, Layout, Stamp, Upsert, Wish
+    from deltaworks.model.write import Append, Layout, MergeStrategy, Stamp, Upsert
 
     # this writer's batch 5 is in the table, so Delta skips its batch 4 without a word
     stamps = [Stamp(txn=Txn("w", n), user_metadata=json.dumps({"batch": n})) for n in (5, 4)]
@@ -79,7 +79,7 @@ def test_a_commit_that_cannot_be_found_again_is_unknown_not_done(loader: Loader)
         second.append(frame, Append())
     grown = loader.spark.range(5).toDF("id")
     table, facts = second.log.info(str(loader.path)), BatchFacts(rows=5)
-    wishes: tuple[Wish, ...] = ("auto", "merge")
+    wishes: tuple[MergeStrategy, ...] = ("auto", "merge")
     for strategy in wishes:
         write = Upsert(keys=("id",), strategy=strategy)
         with pytest.raises(CommitConflict, match="is not the batch 4"):

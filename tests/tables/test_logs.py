@@ -93,13 +93,13 @@ def test_a_table_that_another_writer_made_meanwhile_is_a_conflict(loader: Loader
 def test_a_rows_counter_that_nothing_passes_says_nothing(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure, "_LONGEST_WAIT_S", 0.05)
+    monkeypatch.setattr(measure, "_MAX_WAIT_S", 0.05)
     counter = RowCounter()
     assert counter.rows() is None
     watched = counter.watch(spark.range(5))
     assert counter.rows() is None
     assert watched.count() == 5
-    monkeypatch.setattr(measure, "_LONGEST_WAIT_S", 3.0)
+    monkeypatch.setattr(measure, "_MAX_WAIT_S", 3.0)
     assert counter.rows() == 5
 
 
@@ -130,7 +130,7 @@ def test_lines_are_looked_at_only_as_far_as_it_makes_sense(
     (tmp_path / "in.csv").write_text("id\n1\n2\n")
     assert len(list(CSV.lines(str(tmp_path / "in.csv")))) == 3
     assert list(CSV.lines(str(tmp_path / "in.csv.zst"))) == []  # only Spark unpacks it
-    monkeypatch.setattr(text_files, "_MOST_LINES", 2)
+    monkeypatch.setattr(text_files, "_MAX_LINES", 2)
     assert len(list(CSV.lines(str(tmp_path / "in.csv")))) == 2
 
 
@@ -182,7 +182,7 @@ def test_a_full_disk_is_noticed_before_an_event_is_written(
 def test_many_small_event_files_are_joined_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "_MOST_FILES", 2)
+    monkeypatch.setattr(events, "_MAX_FILES", 2)
     table = EventTable(str(tmp_path / "events"), event_schema(SCHEMA))
     for n in range(4):
         table.append({"name": "x", "n": n, "at": None})
@@ -199,23 +199,23 @@ def test_a_place_that_is_a_file_cannot_hold_events(tmp_path: Path) -> None:
 
 def test_added_rows_are_followed_and_deletes_left_out_when_asked(loader: Loader) -> None:
     loader.load("(1), (2) AS t(id)")
-    site = loader.context.site
+    project_ctx = loader.context.project_ctx
     source = DeltaSource(table="t", incremental=True, ignore_deletes=True)
     assert source.reads_increments()
-    first = source.bounds(site, None)
+    first = source.bounds(project_ctx, None)
     loader.sql("DELETE FROM THIS")
     loader.load("(3) AS t(id)")
-    second = source.bounds(site, first)
+    second = source.bounds(project_ctx, first)
     assert [row["id"] for row in source.read(loader.context, second).collect()] == [3]
     strict = DeltaSource(table="t", incremental=True)
     with pytest.raises(GuardError, match="changed or deleted rows"):
         strict.read(loader.context, second)
-    beyond = source.bounds(site, None)
-    older = source.bounds(site, first)
+    beyond = source.bounds(project_ctx, None)
+    older = source.bounds(project_ctx, first)
     assert older.position["since_version"] == 0
     ahead = type(beyond)(kind=beyond.kind, identity=beyond.identity, position={"version": 99})
     with pytest.raises(GuardError, match="though version 99 was read before"):
-        source.bounds(site, ahead)
+        source.bounds(project_ctx, ahead)
 
 
 def test_counting_a_table_that_is_not_there_says_so(spark: SparkSession, tmp_path: Path) -> None:

@@ -163,6 +163,6 @@ def test_increments_start_after_the_version_of_a_moment(loader: Loader) -> None:
     newest = commit_files(str(loader.path))[-1].modified_ms
     source = DeltaSource.model_validate({"table": "t", "incremental": True})
     moment = datetime.fromtimestamp(newest / 1000, UTC).isoformat()
-    found = source.start_at(loader.context.site, moment)
+    found = source.start_at(loader.context.project_ctx, moment)
     assert found is not None
     assert found.position == {"version": 1}

@@ -43,10 +43,10 @@ def travelled(jvm: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lo
 def read(loader: Loader, **options: Any) -> DataFrame:
     source = DeltaSource.model_validate({"table": "t", **options})
     assert source.problems() == ()
-    bounds = source.bounds(loader.context.site, None)
+    bounds = source.bounds(loader.context.project_ctx, None)
     frame = source.read(loader.context, bounds)
-    assert source.rows(loader.context.site, bounds) == frame.count()
-    assert source.tables_read(loader.context.site) == (str(loader.path),)
+    assert source.rows(loader.context.project_ctx, bounds) == frame.count()
+    assert source.tables_read(loader.context.project_ctx) == (str(loader.path),)
     return frame
 
 
@@ -103,12 +103,12 @@ def test_what_is_no_table_is_not_found_whatever_is_asked(tmp_path: Path, loader:
 def test_a_table_made_anew_is_not_the_one_that_was_planned(loader: Loader) -> None:
     loader.load("(1) AS t(id)")
     source = DeltaSource(table="t")
-    bounds = source.bounds(loader.context.site, None)
-    assert source.still_there(loader.context.site, bounds) == ""
+    bounds = source.bounds(loader.context.project_ctx, None)
+    assert source.still_there(loader.context.project_ctx, bounds) == ""
     shutil.rmtree(loader.path)
-    assert "not a Delta table" in source.still_there(loader.context.site, bounds)
+    assert "not a Delta table" in source.still_there(loader.context.project_ctx, bounds)
     loader.load("(1) AS t(id)")
-    assert source.still_there(loader.context.site, bounds) == "it is another table now"
+    assert source.still_there(loader.context.project_ctx, bounds) == "it is another table now"
 
 
 @pytest.mark.parametrize(

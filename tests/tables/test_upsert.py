@@ -187,7 +187,7 @@ def test_a_plan_of_a_first_upsert_counts_what_it_would_insert(loader: Loader) ->
 
 def test_the_offline_plan_shows_the_merge_without_an_engine(loader: Loader) -> None:
     sink = loader.sink(mode="upsert", merge_keys=["id"], delete_condition="target.v = source.v")
-    sql = sink.plan_offline(loader.context.site).sql
+    sql = sink.plan_offline(loader.context.project_ctx).sql
     assert "ON target.`id` = source.`id`" in sql
     assert "WHEN MATCHED AND (target.v = source.v\n) THEN DELETE" in sql
     assert "WHEN NOT MATCHED AND NOT coalesce(NULL = source.v, false)" in sql

@@ -242,10 +242,10 @@ def test_large_batches_and_large_tables_are_sparks(
     loader: Loader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loader.upsert(ROWS)
-    monkeypatch.setattr(hybrid, "MOST_TOUCHED_BYTES", 1)
+    monkeypatch.setattr(hybrid, "MAX_TOUCHED_BYTES", 1)
     loader.upsert(MORE, writer="auto")
-    monkeypatch.setattr(hybrid, "MOST_TOUCHED_BYTES", 10**9)
-    monkeypatch.setattr(hybrid, "MOST_BATCH_BYTES", 1)
+    monkeypatch.setattr(hybrid, "MAX_TOUCHED_BYTES", 10**9)
+    monkeypatch.setattr(hybrid, "MAX_BATCH_BYTES", 1)
     loader.load("(4, 'e', 4D) AS t(id, name, x)", writer="auto")
     assert [committed_by(loader, n) for n in (1, 2)] == ["spark", "spark"]
 

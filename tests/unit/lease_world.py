@@ -17,7 +17,7 @@ from deltaworks.errors import StorageError
 from deltaworks.storage.locks.lease_claim import Claim, fence_of
 from deltaworks.storage.locks.owner import Fate, Jvm, Owner, read_owner
 
-Way = Literal["pass", "lose", "repeat", "delay"]
+ReplayPath = Literal["pass", "lose", "repeat", "delay"]
 """What becomes of a request, or of its answer."""
 LOCK = "s3://lake/.orders.lock"
 
@@ -64,7 +64,7 @@ class Driver:
         self.refused = 0
         self._clock = lambda: offset + rate * world.now
         self._job: Callable[[], None] | None = None
-        self._way: Way = "pass"
+        self._way: ReplayPath = "pass"
         self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._thread: threading.Thread | None = None
 
@@ -88,7 +88,7 @@ class Driver:
         self._thread.start()
         self._wait()
 
-    def go_on(self, way: Way = "pass") -> None:
+    def go_on(self, way: ReplayPath = "pass") -> None:
         """Let the request, or the answer, take its way; up to the next stop."""
         self._way = way
         self._turn.release()
@@ -128,7 +128,7 @@ class Driver:
         else:
             self.refused += 1
 
-    def _stop(self) -> Way:
+    def _stop(self) -> ReplayPath:
         self._back.release()
         self._turn.acquire()
         if self.is_dead:

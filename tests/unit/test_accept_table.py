@@ -17,7 +17,7 @@ from deltaworks.model.commit import CommitInfo
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.batch.lifecycle import Batches, NewBatch
 from deltaworks.runtime.batch.verify_sinks import verify_sinks
-from deltaworks.runtime.environment import Workplace, new_run
+from deltaworks.runtime.environment import RunEnv, new_run
 from deltaworks.runtime.ledger.evidence import Writer, note_of
 from deltaworks.runtime.ledger.table import landed_sink
 from deltaworks.runtime.source_bounds import take_bounds
@@ -36,7 +36,7 @@ class Shop:
         self.desk = desk
         desk.pipeline("p", PIPELINE)
 
-    def opened(self) -> tuple[Plan, Workplace]:
+    def opened(self) -> tuple[Plan, RunEnv]:
         project = self.desk.open()
         plan = project._plan("p", None)
         return plan, project._workplace(plan)
@@ -47,11 +47,11 @@ class Shop:
         plan, place = self.opened()
         ledger = place.ledger("p")
         state = ledger.state()
-        verify_sinks(plan, place.site, state, project=place.config.project_id)
+        verify_sinks(plan, place.project_ctx, state, project=place.config.project_id)
         nothing: Any = None
         run = new_run("p", place)
         batches = Batches(plan=plan, place=place, run=run, ledger=ledger, locks=nothing, warn=print)
-        new = NewBatch(plan=plan, bounds=take_bounds(plan, place.site, state))
+        new = NewBatch(plan=plan, bounds=take_bounds(plan, place.project_ctx, state))
         entry = batches._entry(new, state)
         state = ledger.planned(entry, state)
         sink, load = entry.sinks[0], plan.loads[0]
@@ -60,7 +60,7 @@ class Shop:
             "generation": entry.generation,
         }
         write_deltalake(
-            load.plugin.target(place.site).location,
+            load.plugin.target(place.project_ctx).location,
             pa.table({"id": pa.array([number], pa.int64())}),
             mode="append",
             commit_properties=CommitProperties(
@@ -68,7 +68,7 @@ class Shop:
                 app_transactions=[Transaction(sink.app_id, entry.n)],
             ),
         )
-        now = load.plugin.state(place.site, sink.app_id)
+        now = load.plugin.state(place.project_ctx, sink.app_id)
         landed = landed_sink(sink, CommitInfo(committed=True, version=now.version), now)
         ledger.done(entry, state, [landed], place.clock.now())
 
@@ -76,8 +76,8 @@ class Shop:
         """The files that the next run would read; raises where it would stop."""
         plan, place = self.opened()
         state = place.ledger("p").state()
-        verify_sinks(plan, place.site, state, project=place.config.project_id)
-        (bounds,) = take_bounds(plan, place.site, state).values()
+        verify_sinks(plan, place.project_ctx, state, project=place.config.project_id)
+        (bounds,) = take_bounds(plan, place.project_ctx, state).values()
         return sorted(Path(stamp.path).stem for stamp in bounds.files)
 
     def accept(self, *options: str) -> Answer:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltaworks.engines.spark.java import find as home
-from deltaworks.engines.spark.java.class_archive import ClassArchive, archive_wish, class_archive
+from deltaworks.engines.spark.java.class_archive import ClassArchive, archive_mode, class_archive
 from deltaworks.engines.spark.java.find import JavaHome
 from deltaworks.engines.spark.session import start as session
 from deltaworks.errors import ConfigError, MissingDependencyError, StorageError
@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_written_is_named(java: JavaHome, tmp_path: Path
 
 
 def test_the_switch_takes_three_words() -> None:
-    said = {word: archive_wish({"DELTAWORKS_CLASS_ARCHIVE": word}) for word in ("", "make", "OFF")}
+    said = {word: archive_mode({"DELTAWORKS_CLASS_ARCHIVE": word}) for word in ("", "make", "OFF")}
     assert said == {"": "use", "make": "make", "OFF": "off"}
     with pytest.raises(ConfigError, match="maybe"):
-        archive_wish({"DELTAWORKS_CLASS_ARCHIVE": "maybe"})
+        archive_mode({"DELTAWORKS_CLASS_ARCHIVE": "maybe"})

@@ -11,7 +11,7 @@ import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
 from deltaworks.engines.deltars.commit_proof import landed_before, own_commit
-from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.snapshot import TableSnapshot
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import CommitConflict, GuardError
 from deltaworks.model.commit import LANDED_BEFORE, Txn
@@ -36,7 +36,7 @@ def commit(place: Path, written: Stamp | None = None) -> None:
     write_deltalake(str(place), rows, mode="append", commit_properties=properties)
 
 
-def look(place: Path) -> Look:
+def look(place: Path) -> TableSnapshot:
     found = DeltaRsEngine().look(str(place))
     assert found is not None
     return found

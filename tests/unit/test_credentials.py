@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from deltaworks.config.credentials.credential import Credential
 from deltaworks.config.credentials.memory import MemoryVault
 from deltaworks.config.project import load_project
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.source import Source
 from deltaworks.errors import SpecError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class RemoteSource(NeedsCredential, Source):
     """A source that would connect."""
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
         raise NotImplementedError
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
@@ -61,6 +61,6 @@ def test_a_name_must_be_one() -> None:
 def test_a_plugin_gets_the_record_from_its_site(desk: Workbench) -> None:
     desk.write("deltaworks.yaml", "project: asked\nwarehouse: w\ncredentials: {backend: memory}\n")
     MemoryVault("asked").put("crm", Credential(user="bob"))
-    site = Site.of(load_project(desk.root, environ={}))
-    assert RemoteSource(credential="crm").connection(site).user == "bob"
-    assert RemoteSource().connection(site) == Credential()
+    project_ctx = ProjectContext.of(load_project(desk.root, environ={}))
+    assert RemoteSource(credential="crm").connection(project_ctx).user == "bob"
+    assert RemoteSource().connection(project_ctx) == Credential()

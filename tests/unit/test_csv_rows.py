@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.engines.spark.read.csv import CsvFiles
 from deltaworks.sources.csv import CsvSource
 
@@ -30,9 +30,9 @@ def test_a_row_is_seen_only_where_there_is_one(
 ) -> None:
     (tmp_path / "a.csv").write_text("id\n")
     (tmp_path / "b.csv").write_text(text)
-    site = Site(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
+    project_ctx = ProjectContext(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
     source = CsvSource.model_validate({"path": "b.csv", **options})
-    assert source.holds_rows(site, source.bounds(site, None)) is sure
+    assert source.holds_rows(project_ctx, source.bounds(project_ctx, None)) is sure
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from deltaworks.runtime.batch.decide import (
     Abandon,
     Complete,
     Intent,
-    Look,
     PlanNew,
     Redo,
     Replace,
     Skip,
     Step,
+    TableProbe,
     decide,
     finish_only,
 )
@@ -69,7 +69,7 @@ def steps(
     return decide(
         LedgerState(batches=tuple(batches), generation=generation, events=9),
         Intent(**{**known, **intent}),
-        Look(landed=lambda _: frozenset(landed), gone=lambda _: gone),
+        TableProbe(landed=lambda _: frozenset(landed), gone=lambda _: gone),
     )
 
 
@@ -156,21 +156,21 @@ class TestFullRefresh:
 
         state = LedgerState(batches=(CUT,), events=9)
         intent = Intent(bounds=files(1), spec="spec", full_refresh=True)
-        look = Look(landed=unknown, gone=lambda _: "")
+        look = TableProbe(landed=unknown, gone=lambda _: "")
         assert decide(state, intent, look) == (Replace(CUT), PlanNew())
         with pytest.raises(GuardError):
             decide(state, replace(intent, full_refresh=False), look)
 
     def test_one_that_was_cut_off_is_given_up_by_an_ordinary_run(self) -> None:
         cut = replace(CUT, replaces=True, generation=1)
-        found = steps([entry(), replace(cut, n=2)], adds_on_rerun=True)
+        found = steps([entry(), replace(cut, n=2)], is_append=True)
         assert names(found) == ["Abandon", "Skip"]
 
     def test_an_older_batch_is_finished_after_a_refresh_that_was_cut_off(self) -> None:
         refresh = replace(CUT, n=2, replaces=True, generation=1)
         state = LedgerState(batches=(CUT, refresh), events=9)
         found = {1: frozenset({"one"}), 2: frozenset[str]()}
-        look = Look(landed=lambda batch: found[batch.n], gone=lambda _: "")
+        look = TableProbe(landed=lambda batch: found[batch.n], gone=lambda _: "")
         intent = Intent(bounds=files(2), spec="spec")
         names_of = names(decide(state, intent, look))
         assert names_of == ["Abandon", "Redo", "PlanNew"]
@@ -182,7 +182,7 @@ class TestFullRefresh:
     def test_it_skips_nothing(self) -> None:
         done = entry(batch_id="monday")
         assert steps([done], batch_id="monday", full_refresh=True) == (PlanNew(),)
-        assert steps([entry()], adds_on_rerun=True, full_refresh=True) == (PlanNew(),)
+        assert steps([entry()], is_append=True, full_refresh=True) == (PlanNew(),)
 
 
 class TestSkip:
@@ -197,14 +197,14 @@ class TestSkip:
 
     def test_the_id_wins_over_bounds(self) -> None:
         done = entry(batch_id="monday")
-        assert steps([done], batch_id="tuesday", adds_on_rerun=True) == (PlanNew(),)
+        assert steps([done], batch_id="tuesday", is_append=True) == (PlanNew(),)
 
     def test_an_id_of_an_earlier_generation_is_free_again(self) -> None:
         done = entry(batch_id="monday", generation=0)
         assert steps([done], generation=1, batch_id="monday") == (PlanNew(),)
 
     def test_an_append_of_the_very_same_is_skipped(self) -> None:
-        found = steps([entry(7)], adds_on_rerun=True)
+        found = steps([entry(7)], is_append=True)
         assert isinstance(found[0], Skip)
         assert found[0].reason == (
             "batch 7 loaded exactly this at 2026-01-02 10:02:00 UTC; --again loads it once more"
@@ -213,10 +213,10 @@ class TestSkip:
     @pytest.mark.parametrize(
         "intent",
         [
-            {"adds_on_rerun": False},
-            {"adds_on_rerun": True, "again": True},
-            {"adds_on_rerun": True, "bounds": files(2)},
-            {"adds_on_rerun": True, "spec": "new"},
+            {"is_append": False},
+            {"is_append": True, "again": True},
+            {"is_append": True, "bounds": files(2)},
+            {"is_append": True, "spec": "new"},
         ],
     )
     def test_anything_else_runs(self, intent: dict[str, Any]) -> None:
@@ -224,7 +224,7 @@ class TestSkip:
 
     def test_only_the_last_batch_counts_for_an_append(self) -> None:
         older, newer = entry(1), entry(2, bounds=files(2))
-        assert steps([older, newer], adds_on_rerun=True) == (PlanNew(),)
+        assert steps([older, newer], is_append=True) == (PlanNew(),)
 
     def test_an_incremental_run_with_nothing_new_is_skipped(self) -> None:
         found = steps([entry(7)], incremental=True, nothing_new=True, bounds=files())
@@ -238,7 +238,7 @@ class TestSkip:
 def only_finish(
     batches: Iterable[BatchEntry], *, landed: Iterable[str] = (), gone: str = "", spec: str = "spec"
 ) -> tuple[Step, ...]:
-    look = Look(landed=lambda _: frozenset(landed), gone=lambda _: gone)
+    look = TableProbe(landed=lambda _: frozenset(landed), gone=lambda _: gone)
     return finish_only(LedgerState(batches=tuple(batches)), spec, look)
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import InputError
 from deltaworks.model.batch import FILES, Bounds, FileStamp
 from deltaworks.pipeline.stages import Extract, Plan
@@ -26,11 +26,11 @@ def plan_of(source: CsvSource) -> Plan:
 def test_a_file_that_changes_has_the_reader_stopped(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id\n1\n")
-    site = Site(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
+    project_ctx = ProjectContext(root=tmp_path, warehouse=str(tmp_path / "warehouse"))
     source = CsvSource(path="a.csv", incremental=True)
-    bounds = {"orders": source.bounds(site, None)}
+    bounds = {"orders": source.bounds(project_ctx, None)}
     stopped = threading.Event()
-    with FileWatch(plan_of(source), site, bounds, stopped.set) as watch:
+    with FileWatch(plan_of(source), project_ctx, bounds, stopped.set) as watch:
         watch.confirm()
         assert not stopped.wait(0.3)
         path.write_text("id\n2\n")
@@ -43,8 +43,8 @@ def test_a_file_that_changes_has_the_reader_stopped(tmp_path: Path) -> None:
 def test_what_is_not_on_disk_is_not_watched(tmp_path: Path) -> None:
     stamp = FileStamp("s3://b/a.csv", 3, 1, "tag", name="s3://b/a.csv")
     bounds = {"orders": Bounds(kind=FILES, identity="s3://b/a.csv", files=(stamp,))}
-    site = Site(root=tmp_path, warehouse=str(tmp_path))
+    project_ctx = ProjectContext(root=tmp_path, warehouse=str(tmp_path))
     source = CsvSource(path="s3://b/a.csv")
-    with FileWatch(plan_of(source), site, bounds, lambda: None) as watch:
+    with FileWatch(plan_of(source), project_ctx, bounds, lambda: None) as watch:
         watch.confirm()
     assert watch.problem == ""

@@ -9,22 +9,22 @@ from contextlib import suppress
 import pytest
 
 from deltaworks.errors import Interrupted
-from deltaworks.runtime.cancellation import BY_USER, Halt
+from deltaworks.runtime.cancellation import BY_USER, CancellationToken
 
 
 def test_ctrl_c_that_is_swallowed_stops_the_run_at_its_next_stage() -> None:
-    halt = Halt()
-    with halt.hearing_ctrl_c():
+    halt = CancellationToken()
+    with halt.handle_sigint():
         with suppress(KeyboardInterrupt):  # as Python does when it cleans up
             signal.raise_signal(signal.SIGINT)
         with pytest.raises(Interrupted) as stopped:
-            halt.obey()
+            halt.raise_if_cancelled()
     assert stopped.value.context[BY_USER]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_ctrl_c_is_raised_as_ever() -> None:
-    with pytest.raises(KeyboardInterrupt), Halt().hearing_ctrl_c():
+    with pytest.raises(KeyboardInterrupt), CancellationToken().handle_sigint():
         signal.raise_signal(signal.SIGINT)
 
 
@@ -32,10 +32,10 @@ def test_whoever_listens_already_goes_on_listening() -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
-        halt = Halt()
-        with halt.hearing_ctrl_c():
+        halt = CancellationToken()
+        with halt.handle_sigint():
             signal.raise_signal(signal.SIGINT)
-            halt.obey()
+            halt.raise_if_cancelled()
     finally:
         signal.signal(signal.SIGINT, before)
     assert heard == [signal.SIGINT]
@@ -50,12 +50,12 @@ def test_sparks_own_handler_is_asked_too() -> None:
     cancel.__module__ = "pyspark.core.context"
     before = signal.signal(signal.SIGINT, cancel)
     try:
-        halt = Halt()
-        with halt.hearing_ctrl_c():
+        halt = CancellationToken()
+        with halt.handle_sigint():
             with suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
             with pytest.raises(Interrupted):
-                halt.obey()
+                halt.raise_if_cancelled()
         assert signal.getsignal(signal.SIGINT) is cancel
     finally:
         signal.signal(signal.SIGINT, before)
@@ -65,7 +65,7 @@ def test_sparks_own_handler_is_asked_too() -> None:
 def test_a_handler_that_came_later_stays() -> None:
     before = signal.getsignal(signal.SIGINT)
     try:
-        with Halt().hearing_ctrl_c():
+        with CancellationToken().handle_sigint():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
@@ -74,7 +74,7 @@ def test_a_handler_that_came_later_stays() -> None:
 
 def test_other_threads_hear_nothing() -> None:
     def listen() -> None:
-        with Halt().hearing_ctrl_c():
+        with CancellationToken().handle_sigint():
             found.append(signal.getsignal(signal.SIGINT))
 
     found: list[object] = []

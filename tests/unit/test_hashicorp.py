@@ -30,7 +30,7 @@ WRITTEN = {"request_id": "3", "data": {"version": 4, "destroyed": False}}
 DENIED = {"errors": ["1 error occurred:\n\t* permission denied\n\n"]}
 
 
-class Server(HTTPServer):
+class Dialect(HTTPServer):
     """Answers as recorded, and remembers what it was asked."""
 
     answers: dict[tuple[str, str], tuple[int, Any]]
@@ -40,7 +40,7 @@ class Server(HTTPServer):
 class Handler(BaseHTTPRequestHandler):
     """One request."""
 
-    server: Server
+    server: Dialect
 
     def answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -62,8 +62,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(host: str) -> Iterator[Server]:
-    made = Server((host, 0), Handler)
+def serving(host: str) -> Iterator[Dialect]:
+    made = Dialect((host, 0), Handler)
     made.answers, made.asked = {}, []
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -74,12 +74,12 @@ def serving(host: str) -> Iterator[Server]:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[Dialect]:
     with serving("127.0.0.1") as made:
         yield made
 
 
-def vault_at(server: Server, **settings: str) -> HashicorpVault:
+def vault_at(server: Dialect, **settings: str) -> HashicorpVault:
     address = f"http://127.0.0.1:{server.server_port}/"
     chosen = VaultSettings(backend="hashicorp", address=address, **settings)
     return HashicorpVault(chosen, {"VAULT_TOKEN": TOKEN, "VAULT_NAMESPACE": "team"})
@@ -92,7 +92,7 @@ def refusal(vault: HashicorpVault) -> ConfigError:
     return caught.value
 
 
-def test_a_record_is_the_newest_version_at_its_place(server: Server) -> None:
+def test_a_record_is_the_newest_version_at_its_place(server: Dialect) -> None:
     server.answers["GET", "/v1/kv/data/team/etl/crm"] = (200, READ)
     vault = vault_at(server, mount="kv", folder="team/etl")
     found = vault.get("crm")
@@ -103,7 +103,7 @@ def test_a_record_is_the_newest_version_at_its_place(server: Server) -> None:
     assert scrub(f"{SECRET} {TOKEN}") == f"{MASK} {MASK}"
 
 
-def test_a_missing_or_deleted_record_is_none(server: Server) -> None:
+def test_a_missing_or_deleted_record_is_none(server: Dialect) -> None:
     gone = {"data": {"data": None, "metadata": {"deletion_time": "2026-01-01T00:00:00Z"}}}
     server.answers["GET", "/v1/secret/data/deltaworks/old"] = (404, gone)
     vault = vault_at(server)
@@ -112,7 +112,7 @@ def test_a_missing_or_deleted_record_is_none(server: Server) -> None:
     assert vault.names() == ()
 
 
-def test_names_are_listed_records_written_and_removed(server: Server) -> None:
+def test_names_are_listed_records_written_and_removed(server: Dialect) -> None:
     server.answers["LIST", "/v1/secret/metadata/deltaworks"] = (200, LIST)
     server.answers["POST", "/v1/secret/data/deltaworks/crm"] = (200, WRITTEN)
     server.answers["DELETE", "/v1/secret/metadata/deltaworks/crm"] = (204, None)
@@ -125,7 +125,7 @@ def test_names_are_listed_records_written_and_removed(server: Server) -> None:
     assert not vault.remove("nothing")
 
 
-def test_a_refusal_is_told_shortly(server: Server) -> None:
+def test_a_refusal_is_told_shortly(server: Dialect) -> None:
     place = ("GET", "/v1/secret/data/deltaworks/crm")
     server.answers[place] = (403, DENIED)
     error = refusal(vault_at(server))
@@ -139,7 +139,7 @@ def test_a_refusal_is_told_shortly(server: Server) -> None:
     assert "is not HashiCorp Vault" in refusal(vault_at(server)).message
 
 
-def test_no_answer_no_address_and_no_token_are_told_apart(server: Server) -> None:
+def test_no_answer_no_address_and_no_token_are_told_apart(server: Dialect) -> None:
     closed = VaultSettings(backend="hashicorp", address="http://127.0.0.1:1")
     error = refusal(HashicorpVault(closed, {"VAULT_TOKEN": TOKEN}))
     assert "at http://127.0.0.1:1 does not answer: " in error.message
@@ -150,7 +150,7 @@ def test_no_answer_no_address_and_no_token_are_told_apart(server: Server) -> Non
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307])
-def test_the_token_goes_to_no_other_server(server: Server, status: int) -> None:
+def test_the_token_goes_to_no_other_server(server: Dialect, status: int) -> None:
     with serving("127.0.0.2") as other:
         there = f"http://127.0.0.2:{other.server_port}"
         server.answers["GET", "/v1/secret/data/deltaworks/crm"] = (status, f"{there}/x")
@@ -163,13 +163,13 @@ def test_the_token_goes_to_no_other_server(server: Server, status: int) -> None:
 @pytest.mark.parametrize(
     "place", ["https://127.0.0.1:PORT/x", "http://127.0.0.1:1/x", "//h:PORT/x"]
 )
-def test_another_scheme_port_or_name_is_another_server(server: Server, place: str) -> None:
+def test_another_scheme_port_or_name_is_another_server(server: Dialect, place: str) -> None:
     place = place.replace("PORT", str(server.server_port))
     server.answers["GET", "/v1/secret/data/deltaworks/crm"] = (302, place)
     assert "the token was not sent there" in refusal(vault_at(server)).message
 
 
-def test_a_redirect_on_the_same_server_is_followed_for_questions_only(server: Server) -> None:
+def test_a_redirect_on_the_same_server_is_followed_for_questions_only(server: Dialect) -> None:
     place = "/v1/secret/data/deltaworks/crm"
     server.answers["GET", place] = (307, "/v1/secret/data/moved/crm")
     server.answers["GET", "/v1/secret/data/moved/crm"] = (200, READ)

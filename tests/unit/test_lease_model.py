@@ -18,13 +18,13 @@ from hypothesis.stateful import (
 
 from deltaworks.storage.locks.lease_claim import LEASE_SECONDS, Claim
 from deltaworks.storage.locks.owner import Fate, Owner
-from tests.unit.lease_world import Driver, Way, World, fence_in
+from tests.unit.lease_world import Driver, ReplayPath, World, fence_in
 
 WAYS = st.sampled_from(["pass", "pass", "pass", "lose", "repeat", "delay"])
 WHICH = st.integers(0, 2)
 JOBS = st.sampled_from(["take", "take", "commit", "commit", "renew", "let go"])
 SPANS = st.sampled_from([0.5, 5.0, 12.0, 46.0, 58.0, 64.0, 200.0])
-MOST_DRIFT = 0.05
+MAX_DRIFT = 0.05
 """How much faster or slower than true time a clock may run."""
 
 
@@ -38,7 +38,7 @@ class Leases(RuleBasedStateMachine):
         self.world = World()
         self.count = 0
         self.dead: set[object] = set()
-        clocks = ((0.0, 1.0), (1e6, 1 + MOST_DRIFT), (-4e3, 1 - MOST_DRIFT))
+        clocks = ((0.0, 1.0), (1e6, 1 + MAX_DRIFT), (-4e3, 1 - MAX_DRIFT))
         self.clocks = dict(enumerate(clocks))
         self.drivers = {n: self.born(n) for n in self.clocks}
         self.since: dict[str, int] = {}
@@ -84,7 +84,7 @@ class Leases(RuleBasedStateMachine):
             self.begin(self.drivers[n], job)
 
     @rule(n=WHICH, job=JOBS, ways=st.lists(WAYS, max_size=6))
-    def does(self, n: int, job: str, ways: list[Way]) -> None:
+    def does(self, n: int, job: str, ways: list[ReplayPath]) -> None:
         driver = self.drivers[n]
         if not driver.is_busy:
             self.begin(driver, job)
@@ -112,7 +112,7 @@ class Leases(RuleBasedStateMachine):
         self.does(m, "take", [])
 
     @rule(n=WHICH, ways=st.lists(WAYS, min_size=1, max_size=3))
-    def goes_on(self, n: int, ways: list[Way]) -> None:
+    def goes_on(self, n: int, ways: list[ReplayPath]) -> None:
         for way in ways:
             if self.drivers[n].is_busy:
                 self.drivers[n].go_on(way)
@@ -158,10 +158,10 @@ class Leases(RuleBasedStateMachine):
         """However it stands: when nobody renews a lock any more, somebody gets it."""
         for driver in self.drivers.values():
             driver.crash()
-        last = Driver(self.world, name=0, place="far away", offset=7.0, rate=1 - MOST_DRIFT)
+        last = Driver(self.world, name=0, place="far away", offset=7.0, rate=1 - MAX_DRIFT)
         last.claims(self.kind, self.fate)
         assert last.claim is not None
-        end = self.world.now + (LEASE_SECONDS + 3) / (1 - MOST_DRIFT)
+        end = self.world.now + (LEASE_SECONDS + 3) / (1 - MAX_DRIFT)
         while not last.is_holder and self.world.now < end:
             last.start(last.claim.attempt)
             last.finish()

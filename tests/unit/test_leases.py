@@ -17,7 +17,7 @@ from deltaworks.config.object_stores import NO_STORES
 from deltaworks.errors import GuardError, StorageError
 from deltaworks.storage.locks import lease as leases
 from deltaworks.storage.locks import lease_claim as claims
-from deltaworks.storage.locks.lease import Lease, Patience, leased
+from deltaworks.storage.locks.lease import Lease, LockWait, leased
 from deltaworks.storage.locks.lease_claim import Claim
 from deltaworks.storage.locks.owner import named_jvm, signature
 
@@ -81,7 +81,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def hold(wait: float = 0.0, notify: Callable[[str], None] = lambda _: None) -> Any:
-    return leased(LOCK, NO_STORES, Patience(wait, notify, lambda: None))
+    return leased(LOCK, NO_STORES, LockWait(wait, notify, lambda: None))
 
 
 def neighbour(**changed: object) -> dict[str, object]:
@@ -342,7 +342,7 @@ def test_a_run_hears_at_the_next_beat_that_its_lock_is_lost(
     """And can stop what Spark does for it."""
     monkeypatch.setattr(leases, "_BEAT_SECONDS", 0.02)
     heard = threading.Event()
-    patience = Patience(0.0, lambda _: None, lambda: None, when_lost=heard.set)
+    patience = LockWait(0.0, lambda _: None, lambda: None, when_lost=heard.set)
     with leased(LOCK, NO_STORES, patience) as lease:
         time.sleep(0.05)
         assert not heard.is_set()
@@ -364,5 +364,5 @@ def test_a_lock_that_holds_anything_else_is_taken_after_a_lease(
     monkeypatch.setattr(leases, "Bucket", lambda *_: store)
     monkeypatch.setattr(claims, "LEASE_SECONDS", 0.3)
     monkeypatch.setattr(leases, "_POLL_SECONDS", 0.05)
-    with leased(LOCK, NO_STORES, Patience(5, lambda _: None, lambda: None)):
+    with leased(LOCK, NO_STORES, LockWait(5, lambda _: None, lambda: None)):
         assert store.signed()["pid"] == psutil.Process().pid

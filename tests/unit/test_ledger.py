@@ -252,7 +252,7 @@ def test_event_tables_without_a_transaction_take_everybody(tmp_path: Path) -> No
 def test_many_small_files_are_joined_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MOST_FILES", 3)
+    monkeypatch.setattr("deltaworks.engines.deltars.event_table.table._MAX_FILES", 3)
     table = EventTable(f"{tmp_path}/events", event_schema([("n", "number")]))
     for n in range(5):
         table.append({"n": n})
@@ -274,7 +274,7 @@ def test_a_damaged_ledger_is_named_and_not_taken_for_empty(tmp_path: Path) -> No
 def test_a_full_disk_is_told_before_delta_rs_panics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltaworks.storage.folders._LEAST_FREE_BYTES", 1 << 62)
+    monkeypatch.setattr("deltaworks.storage.folders._MIN_FREE_BYTES", 1 << 62)
     with pytest.raises(StorageError, match="no space left"):
         ledger(tmp_path).planned(entry(1), LedgerState())
 

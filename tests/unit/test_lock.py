@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from deltaworks.errors import GuardError, Interrupted, StorageError
-from deltaworks.runtime.cancellation import Halt, by_ctrl_c
+from deltaworks.runtime.cancellation import CancellationToken, by_ctrl_c
 from deltaworks.storage.locks import file_lock as lock
 from deltaworks.storage.locks import owner
 from deltaworks.storage.locks.file_lock import locked, pipeline_lock, table_lock, writer_lock
@@ -259,13 +259,13 @@ def test_a_jvm_that_is_done_with_a_lock_is_not_waited_for(tmp_path: Path) -> Non
 
 
 def test_a_run_that_is_to_stop_does_not_wait_on(tmp_path: Path) -> None:
-    path, halt = tmp_path / ".orders.lock", Halt()
+    path, halt = tmp_path / ".orders.lock", CancellationToken()
     start = time.monotonic()
     with locked([path], wait_seconds=0, notify=silent):
         halt.ask(by_ctrl_c)
         with (
             pytest.raises(Interrupted, match="stopped by Ctrl-C, at its start"),
-            locked([path], wait_seconds=60, notify=silent, while_waiting=halt.obey),
+            locked([path], wait_seconds=60, notify=silent, while_waiting=halt.raise_if_cancelled),
         ):
             raise AssertionError("the lock was free")
     assert time.monotonic() - start < 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.engines.spark.delta.merge.merge_sql import merge_sql
 from deltaworks.sinks.delta import DeltaSink
 
@@ -21,7 +21,7 @@ def sink(**options: Any) -> DeltaSink:
 
 
 def offline(**options: Any) -> str:
-    return sink(**options).plan_offline(Site(root=Path("/p"), warehouse="/w")).sql
+    return sink(**options).plan_offline(ProjectContext(root=Path("/p"), warehouse="/w")).sql
 
 
 def test_what_depends_on_the_batch_is_said_and_not_left_out() -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from deltaworks.engines.deltars.write import dedupe as module
 from deltaworks.engines.deltars.write.dedupe import one_per_key
-from deltaworks.model.write import KeepOne
+from deltaworks.model.write import DuplicatePolicy
 
-NEWEST, OLDEST = KeepOne(keep="newest", by="ts"), KeepOne(keep="oldest", by="ts")
+NEWEST, OLDEST = DuplicatePolicy(keep="newest", by="ts"), DuplicatePolicy(keep="oldest", by="ts")
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.string()), ("ts", pa.int32())])
 ROWS = st.lists(
     st.tuples(
@@ -54,7 +54,7 @@ def wins(rows: list[tuple[Any, ...]], keep: str) -> list[tuple[Any, ...]] | None
 def test_the_winners_are_those_of_a_plain_loop(
     rows: list[tuple[Any, ...]], keep: Literal["newest", "oldest"]
 ) -> None:
-    found = one_per_key(table(rows), ("id", "k"), KeepOne(keep=keep, by="TS"))
+    found = one_per_key(table(rows), ("id", "k"), DuplicatePolicy(keep=keep, by="TS"))
     got = None if found is None else sorted(tuple(row.values()) for row in found.to_pylist())
     assert got == wins(rows, keep)
 
@@ -70,11 +70,13 @@ def test_rows_without_repeated_keys_are_left_as_they_are() -> None:
         ([(None, "x", "a", 1)], NEWEST),
         ([(1, "x", "a", 1), (1, "y", "a", 2)], None),
         ([(1, "x", "a", 1), (1, "y", "a", 1)], NEWEST),
-        ([(1, "x", "a", 1), (1, "y", "a", 2)], KeepOne(keep="newest", by="other")),
+        ([(1, "x", "a", 1), (1, "y", "a", 2)], DuplicatePolicy(keep="newest", by="other")),
     ],
     ids=["null", "no rule", "tie", "no such column"],
 )
-def test_spark_judges_what_is_not_plain(rows: list[tuple[Any, ...]], rule: KeepOne | None) -> None:
+def test_spark_judges_what_is_not_plain(
+    rows: list[tuple[Any, ...]], rule: DuplicatePolicy | None
+) -> None:
     assert one_per_key(table(rows), ("id",), rule) is None
 
 
@@ -85,7 +87,7 @@ def test_spark_judges_many_rows_and_numbers_that_order_differently(
     assert one_per_key(twice, ("id",), NEWEST) is not None
     floats = twice.set_column(3, "ts", twice.column("ts").cast(pa.float64()))
     assert one_per_key(floats, ("id",), NEWEST) is None
-    monkeypatch.setattr(module, "_MOST_ROWS", 1)
+    monkeypatch.setattr(module, "_MAX_ROWS", 1)
     assert one_per_key(twice, ("id",), NEWEST) is None
 
 

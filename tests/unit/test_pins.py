@@ -28,12 +28,12 @@ def test_a_pinned_version_is_told_when_it_is_gone(desk: Workbench) -> None:
     write(desk)
     project = desk.open()
     plan = project.catalog("p").plans[0]
-    pins = take_pins(plan, project.site)
+    pins = take_pins(plan, project.project_ctx)
     place = str(desk.table("known"))
     assert {name: pin.version for name, pin in pins.items()} == {place: 0}
     write(desk)
     assert why_unpinned(pins) == ""
-    pins = take_pins(plan, project.site)
+    pins = take_pins(plan, project.project_ctx)
     assert pins[place].version == 1
     shutil.rmtree(place)
     assert "is not a Delta table" in why_unpinned(pins)

@@ -58,7 +58,7 @@ def test_an_edited_function_is_another_pipeline(desk: Workbench) -> None:
     def print_of(function: str) -> str:
         desk.pipeline("p", FILES % (STEP % function if function else ""))
         project = desk.open()
-        return project.catalog("p").plans[0].fingerprint(project.site)
+        return project.catalog("p").plans[0].fingerprint(project.project_ctx)
 
     desk.write("clean.py", "def clean(df):\n    return df\n")
     by_file, by_module = print_of("clean.py:clean"), print_of("clean:clean")
@@ -76,6 +76,6 @@ def test_a_function_that_is_not_there_is_told_before_anything_starts(desk: Workb
     desk.write("clean.py", "def clean(df):\n    return df\n")
     project = desk.open()
     with pytest.raises(SpecError, match=r'there is no file "claen\.py"') as caught:
-        project.catalog("p").plans[0].fingerprint(project.site)
+        project.catalog("p").plans[0].fingerprint(project.project_ctx)
     assert caught.value.line == 3
     assert "clean.py" in caught.value.hint

@@ -7,7 +7,7 @@ import pytest
 from deltaworks.config.project import load_project
 from deltaworks.errors import GuardError
 from deltaworks.pipeline.catalog import find_pipeline, load_plan
-from deltaworks.runtime.quarantine.replay import Way, way_back
+from deltaworks.runtime.quarantine.replay import ReplayPath, replay_path
 from tests.workbench import Workbench
 
 PIPELINE = """
@@ -27,10 +27,10 @@ load:
 """
 
 
-def way(desk: Workbench, *entries: tuple[str, str], text: str = PIPELINE) -> Way:
+def way(desk: Workbench, *entries: tuple[str, str], text: str = PIPELINE) -> ReplayPath:
     desk.pipeline("p", text)
     config = load_project(desk.root, environ={})
-    return way_back(load_plan(find_pipeline(config, "p"), config.names), entries)
+    return replay_path(load_plan(find_pipeline(config, "p"), config.names), entries)
 
 
 def without_totals(text: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from deltaworks.errors import DeltaworksError, Interrupted, RunError
 from deltaworks.model.results import FAILED, SUCCEEDED, RunResult
-from deltaworks.runtime.cancellation import Halt, by_ctrl_c
+from deltaworks.runtime.cancellation import CancellationToken, by_ctrl_c
 from deltaworks.runtime.runs.schedule import Job, run_jobs
 
 
@@ -53,7 +53,9 @@ class Yard:
             return result(name, error)
 
         places = frozenset([place or name])
-        return Job(name=name, after=frozenset(after), places=places, do=do, halt=Halt())
+        return Job(
+            name=name, after=frozenset(after), places=places, do=do, halt=CancellationToken()
+        )
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -117,7 +119,7 @@ def test_what_stops_a_run_before_it_begins_is_a_result_too() -> None:
     def refuse() -> RunResult:
         raise RunError("cannot begin")
 
-    job = Job(name="a", after=frozenset(), places=frozenset(), do=refuse, halt=Halt())
+    job = Job(name="a", after=frozenset(), places=frozenset(), do=refuse, halt=CancellationToken())
     (found,) = run_jobs([job], at_once=2)
     assert (found.run_id, found.status) == (None, FAILED)
     assert str(found.error) == "cannot begin"

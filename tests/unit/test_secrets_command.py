@@ -31,7 +31,7 @@ def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def stored(desk: Workbench, name: str) -> dict[str, object]:
-    return desk.open().site.credential(name).values()
+    return desk.open().project_ctx.credential(name).values()
 
 
 def test_a_credential_is_stored_changed_listed_opened_and_removed(

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.engines.deltars.log import commit_facts, data_presence, soundness
 from deltaworks.engines.deltars.log.commits import check_log
 from deltaworks.engines.deltars.log.deletion_vectors import check_vectors
@@ -96,21 +96,23 @@ def test_every_damage_is_one_refusal_with_a_code_and_the_table_untouched(
         assert answered.json["error"]["code"] == entry.code, told
         assert answered.json["error"]["hint"], told
         assert not [word for word in INNER_WORDS if word in told], told
-    for verb in verbs(Site(root=desk.root, warehouse=str(desk.root / "warehouse")), entry):
+    for verb in verbs(
+        ProjectContext(root=desk.root, warehouse=str(desk.root / "warehouse")), entry
+    ):
         with pytest.raises(DeltaworksError) as caught:
             verb()
         assert caught.value.code == entry.code
     assert tree(subject.path) == before
 
 
-def verbs(site: Site, entry: Entry) -> Iterator[Callable[[], object]]:
+def verbs(project_ctx: ProjectContext, entry: Entry) -> Iterator[Callable[[], object]]:
     """What a run, a preview, a restore and an undo ask before they start Spark."""
-    yield lambda: DeltaSource(table="t").bounds(site, None)
-    yield lambda: DeltaChangesSource(table="t", starting_version=0).bounds(site, None)
-    yield lambda: DeltaRsEngine().info(str(site.root / "warehouse" / "t"))
+    yield lambda: DeltaSource(table="t").bounds(project_ctx, None)
+    yield lambda: DeltaChangesSource(table="t", starting_version=0).bounds(project_ctx, None)
+    yield lambda: DeltaRsEngine().info(str(project_ctx.root / "warehouse" / "t"))
     if entry.code != DATA and not entry.name.startswith(("cut", "checksum")):
-        yield lambda: DeltaSink(table="t").state(site, "anyone")
-        yield lambda: DeltaRsEngine().open(str(site.root / "warehouse" / "t"), 0)
+        yield lambda: DeltaSink(table="t").state(project_ctx, "anyone")
+        yield lambda: DeltaRsEngine().open(str(project_ctx.root / "warehouse" / "t"), 0)
 
 
 @pytest.mark.parametrize("entry", sound_ones(), ids=lambda entry: f"{entry.base}: {entry.name}")
@@ -188,13 +190,13 @@ def test_a_table_that_asks_writers_for_the_unknown_is_read_and_not_written(
     desk: Workbench,
 ) -> None:
     plain_table(desk.table("t"))
-    site = Site(root=desk.root, warehouse=str(desk.root / "warehouse"))
+    project_ctx = ProjectContext(root=desk.root, warehouse=str(desk.root / "warehouse"))
     subject = Subject(desk.table("t"))
     for version, features in ((7, ["timeCrystals"]), (9, [])):
         subject.protocol(1, version, writerFeatures=features)
-        assert DeltaSource(table="t").bounds(site, None).position["version"] == 4
+        assert DeltaSource(table="t").bounds(project_ctx, None).position["version"] == 4
         with pytest.raises(UnsupportedTable, match="cannot be written"):
-            DeltaSink(table="t").state(site, "anyone")
+            DeltaSink(table="t").state(project_ctx, "anyone")
 
 
 def test_where_compacted_commits_say_something_else_only_spark_is_asked(tmp_path: Path) -> None:
@@ -281,10 +283,10 @@ def test_rows_marked_as_deleted_are_not_counted_whatever_the_property_says(
         "cardinality": 6,
     }
     subject.within("add", deletionVector=vector)
-    site = Site(root=desk.root, warehouse=str(desk.root / "warehouse"))
+    project_ctx = ProjectContext(root=desk.root, warehouse=str(desk.root / "warehouse"))
     for _ in range(2):
         assert desk.cli("table", "show", "t", "--json").json["rows"] == 34
-        assert DeltaSource(table="t").bounds(site, None).position["rows"] is None
+        assert DeltaSource(table="t").bounds(project_ctx, None).position["rows"] is None
         DeltaTable(str(subject.path)).create_checkpoint()  # the mark is in there now
     pq.write_table(
         pq.read_table(subject.checkpoint(0)), subject.checkpoint(0), write_statistics=False
@@ -354,7 +356,7 @@ def test_files_elsewhere_are_left_to_who_reads_them(
     files = pa.table({"path": paths, "size_bytes": [7, 10, 10]})
     with pytest.raises(DamagedData, match="is not a Parquet file"):
         data_presence.check_data(str(tmp_path), files)
-    monkeypatch.setattr(data_presence, "_MOST_OPENED", 1)
+    monkeypatch.setattr(data_presence, "_MAX_OPENED", 1)
     data_presence.check_data(str(tmp_path), files)
 
 

@@ -10,7 +10,7 @@ from deltaworks.engines.spark.delta.merge.strategy import Strategy, choose, shuf
 from deltaworks.model.merge_facts import BatchFacts, DiffFacts, FileScope
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo
-from deltaworks.model.write import Upsert, Wish
+from deltaworks.model.write import MergeStrategy, Upsert
 
 MIB = 1 << 20
 LARGE = FileScope(
@@ -38,7 +38,7 @@ def chosen(
     diff: DiffFacts = MIXED,
     table: TableInfo = TABLE,
     *,
-    wish: Wish = "auto",
+    wish: MergeStrategy = "auto",
     facts: BatchFacts = FACTS,
     grows: bool = False,
     delete_missing: bool = False,
@@ -74,7 +74,7 @@ def test_only_changed_rows_are_merged_unless_the_others_matter() -> None:
 
 @pytest.mark.parametrize(("wish", "broadcast"), [("broadcast", True), ("shuffle", False)])
 def test_a_small_batch_is_sent_to_a_large_table_and_a_wish_decides(
-    wish: Wish, broadcast: bool
+    wish: MergeStrategy, broadcast: bool
 ) -> None:
     assert chosen().broadcast
     assert not chosen(facts=replace(FACTS, bytes=500 * MIB)).broadcast

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from deltaworks.connectors.delta.source import TableSource
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import FILES, Bounds, same_bounds
 from deltaworks.sources.delta import DeltaSource
@@ -31,8 +31,8 @@ def table(root: Path, *ids: int, fresh: bool = True) -> str:
     return path
 
 
-def site(root: Path) -> Site:
-    return Site(root=root, warehouse=str(root))
+def project_ctx(root: Path) -> ProjectContext:
+    return ProjectContext(root=root, warehouse=str(root))
 
 
 def source(kind: type[TableSource] = DeltaSource, **switches: bool) -> TableSource:
@@ -48,13 +48,13 @@ def test_a_table_made_anew_under_the_same_name_is_not_read_silently(
     tmp_path: Path, kind: type[TableSource]
 ) -> None:
     table(tmp_path, 1, 2)
-    read = on_record(source(kind).bounds(site(tmp_path), None))
+    read = on_record(source(kind).bounds(project_ctx(tmp_path), None))
     table(tmp_path, 1, 2, 3)
     with pytest.raises(GuardError, match="is not the table that the last batch read") as caught:
-        source(kind).bounds(site(tmp_path), read)
+        source(kind).bounds(project_ctx(tmp_path), read)
     assert "--from 0" in caught.value.hint
     assert "--full-refresh" in caught.value.hint
-    assert source(kind).start_at(site(tmp_path), "0") is None
+    assert source(kind).start_at(project_ctx(tmp_path), "0") is None
 
 
 @SOURCES
@@ -65,73 +65,73 @@ def test_a_table_put_back_from_a_copy_that_grew_again_is_noticed(
     path = table(tmp_path, 1)
     shutil.copytree(path, tmp_path / "backup")
     table(tmp_path, 2, 3, fresh=False)
-    read = on_record(source(kind).bounds(site(tmp_path), None))
+    read = on_record(source(kind).bounds(project_ctx(tmp_path), None))
     shutil.rmtree(path)
     shutil.copytree(tmp_path / "backup", path)
     with pytest.raises(GuardError, match="though version 2 was read before"):
-        source(kind).bounds(site(tmp_path), read)
+        source(kind).bounds(project_ctx(tmp_path), read)
     table(tmp_path, 7, 8, 9, fresh=False)
     with pytest.raises(GuardError, match="put back from a copy"):
-        source(kind).bounds(site(tmp_path), read)
-    assert "another table" in source(kind).still_there(site(tmp_path), read)
+        source(kind).bounds(project_ctx(tmp_path), read)
+    assert "another table" in source(kind).still_there(project_ctx(tmp_path), read)
 
 
 def test_positions_of_older_versions_go_on(tmp_path: Path) -> None:
     table(tmp_path, 1)
-    new = source().bounds(site(tmp_path), None)
+    new = source().bounds(project_ctx(tmp_path), None)
     position = {"version": new.position["version"], "rows": new.position["rows"]}
     old = Bounds(kind=new.kind, identity=new.identity, position=position)
     assert same_bounds({"s": old}, {"s": new})
-    assert source().still_there(site(tmp_path), old) == ""
+    assert source().still_there(project_ctx(tmp_path), old) == ""
     table(tmp_path, 2, fresh=False)
-    assert source().bounds(site(tmp_path), old).position["since_version"] == 0
+    assert source().bounds(project_ctx(tmp_path), old).position["since_version"] == 0
 
 
 def test_what_was_read_of_something_else_is_no_position(tmp_path: Path) -> None:
     table(tmp_path, 1)
     files = Bounds(kind=FILES, identity="data/*.csv")
     for kind in (DeltaSource, DeltaChangesSource):
-        found = source(kind).bounds(site(tmp_path), files)
+        found = source(kind).bounds(project_ctx(tmp_path), files)
         assert "since_version" not in found.position
 
 
 def test_a_table_set_back_to_before_what_was_read_stops_the_run(tmp_path: Path) -> None:
     path = table(tmp_path, 1, 2, 3)
-    read = on_record(source().bounds(site(tmp_path), None))
+    read = on_record(source().bounds(project_ctx(tmp_path), None))
     DeltaTable(path).restore(0)
     for one in (source(), source(skip_change_commits=True), source(ignore_deletes=True)):
         with pytest.raises(GuardError, match="set back to before what was read") as caught:
-            one.bounds(site(tmp_path), read)
+            one.bounds(project_ctx(tmp_path), read)
         assert "--from 4" in caught.value.hint
     table(tmp_path, 4, fresh=False)
-    after = source().start_at(site(tmp_path), "4")
-    assert source().bounds(site(tmp_path), after).position["since_version"] == 3
+    after = source().start_at(project_ctx(tmp_path), "4")
+    assert source().bounds(project_ctx(tmp_path), after).position["since_version"] == 3
 
 
 def test_a_table_set_back_to_what_was_read_goes_on(tmp_path: Path) -> None:
     path = table(tmp_path, 1, 2)
-    read = on_record(source().bounds(site(tmp_path), None))
+    read = on_record(source().bounds(project_ctx(tmp_path), None))
     table(tmp_path, 3, fresh=False)
     DeltaTable(path).restore(1)
-    assert source().bounds(site(tmp_path), read).position["version"] == 3
+    assert source().bounds(project_ctx(tmp_path), read).position["version"] == 3
 
 
 def test_a_table_that_was_replaced_stops_the_run_unless_a_switch_says_what_that_means(
     tmp_path: Path,
 ) -> None:
     path = table(tmp_path, 1)
-    read = on_record(source().bounds(site(tmp_path), None))
+    read = on_record(source().bounds(project_ctx(tmp_path), None))
     log = Path(path) / "_delta_log"
     text = '{"commitInfo": {"operation": "CREATE OR REPLACE TABLE AS SELECT"}}\n'
     (log / f"{1:020d}.json").write_text(text)
     with pytest.raises(GuardError, match=r"was replaced \(in version 1\)"):
-        source().bounds(site(tmp_path), read)
-    assert source(ignore_changes=True).bounds(site(tmp_path), read).position["version"] == 1
+        source().bounds(project_ctx(tmp_path), read)
+    assert source(ignore_changes=True).bounds(project_ctx(tmp_path), read).position["version"] == 1
 
 
 def test_commits_that_say_nothing_of_themselves_are_read_on(tmp_path: Path) -> None:
     path = table(tmp_path, 1)
-    read = on_record(source().bounds(site(tmp_path), None))
+    read = on_record(source().bounds(project_ctx(tmp_path), None))
     text = '{"txn": {"appId": "other", "version": 1}}\n'
     (Path(path) / "_delta_log" / f"{1:020d}.json").write_text(text)
-    assert source().bounds(site(tmp_path), read).position["version"] == 1
+    assert source().bounds(project_ctx(tmp_path), read).position["version"] == 1

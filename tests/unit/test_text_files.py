@@ -212,7 +212,7 @@ def test_footers_are_asked_only_of_so_many_files(
 
     put(tmp_path, "a.orc", "b.orc")
     assert footers.rows_in_footers(bounds(tmp_path), look, kind="an ORC") == 4
-    monkeypatch.setattr(footers, "_MOST_FOOTERS", 1)
+    monkeypatch.setattr(footers, "_MAX_FOOTERS", 1)
     assert footers.rows_in_footers(bounds(tmp_path), look, kind="an ORC") is None
 
 

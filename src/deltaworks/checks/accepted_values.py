@@ -12,7 +12,7 @@ from deltaworks.contracts.scalar import Scalars
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_MOST_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 class AcceptedValuesCheck(RowCheck):
@@ -28,8 +28,8 @@ class AcceptedValuesCheck(RowCheck):
     """Whether NULL passes."""
 
     def rule_text(self) -> str:
-        shown = [str(value) for value in self.values[:_MOST_SHOWN]]
-        more = ", ..." if len(self.values) > _MOST_SHOWN else ""
+        shown = [str(value) for value in self.values[:_MAX_SHOWN]]
+        more = ", ..." if len(self.values) > _MAX_SHOWN else ""
         return self.name or f"{self.column} in ({', '.join(shown)}{more})"
 
     def columns_used(self) -> tuple[str, ...]:

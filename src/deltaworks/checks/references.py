@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BeforeValidator
 
 from deltaworks.contracts.check import RowCheck
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Example, OnceEach, Some
 from deltaworks.model.table_ref import table_place_problems
 
@@ -47,14 +47,14 @@ class ReferencesCheck(RowCheck):
     def columns_used(self) -> tuple[str, ...]:
         return tuple(self.columns)
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
-        return (site.table(table=self.table, path=self.path).location,)
+    def tables_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
+        return (project_ctx.table(table=self.table, path=self.path).location,)
 
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:
         from deltaworks.engines.spark.delta.lookup import looked_up, stands_in
         from deltaworks.engines.spark.frames.columns import column
 
-        ref = ctx.site.table(table=self.table, path=self.path)
+        ref = ctx.project_ctx.table(table=self.table, path=self.path)
         names = tuple(self.columns.values())
         rows = looked_up(ctx, ref, names, where=f"check {self.plugin_type()}")
         holds = stands_in(frame, rows, self.columns)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 from deltaworks.config.interpolate import Given
 from deltaworks.config.project import load_project
 from deltaworks.errors import ConfigError, DeltaworksError
@@ -69,10 +69,10 @@ TableArgument = Annotated[
 ]
 
 
-def parse_timestamp(text: str) -> datetime:
+def timestamp_option(text: str) -> datetime:
     """The value of `--timestamp`."""
     try:
-        return parse_moment(text)
+        return parse_timestamp(text)
     except ValueError as problem:
         raise ConfigError(f"--timestamp: {problem}") from None
 

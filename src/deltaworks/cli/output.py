@@ -25,7 +25,7 @@ from deltaworks.model.results import (
 )
 from deltaworks.redact import scrub, scrub_document
 
-_MOST_LINES = 6
+_MAX_LINES = 6
 
 
 def stdout() -> Console:
@@ -67,18 +67,18 @@ def print_error(error: DeltaworksError, *, run_id: str | None = None) -> None:
     if run_id is None:
         print_problems(error.problems)
         return
-    print_problems(error.problems, most_lines=_MOST_LINES - 1)
+    print_problems(error.problems, max_lines=_MAX_LINES - 1)
     error_line(f"  run: {run_id} (`deltaworks runs show {run_id}`)")
 
 
 def print_problems(
-    problems: Iterable[Problem], *, label: str = "error", most_lines: int = _MOST_LINES
+    problems: Iterable[Problem], *, label: str = "error", max_lines: int = _MAX_LINES
 ) -> None:
     """Problems or notes, each with its place and fix."""
     style = "bold red" if label == "error" else "bold"
     for problem in problems:
         lines = scrub(problem.text()).splitlines()
-        kept = lines if len(lines) <= most_lines else [*lines[: most_lines - 1], lines[-1]]
+        kept = lines if len(lines) <= max_lines else [*lines[: max_lines - 1], lines[-1]]
         console = stderr()
         console.print(Text.assemble((f"{label}: ", style), kept[0]))
         for text in kept[1:]:

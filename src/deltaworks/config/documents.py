@@ -18,7 +18,7 @@ from deltaworks.errors import ConfigError, Problem, SpecError
 from deltaworks.suggest import did_you_mean
 
 Where = tuple[str | int, ...]
-_MOST_NODES = 100_000
+_MAX_NODES = 100_000
 _DEEPEST = 200
 _SAID = re.compile(r'(?<=")\w+(?=")|\b\w+(?= ")')  # "merge_keys", and the mode in: mode "upsert"
 
@@ -164,7 +164,7 @@ def _parse_json(text: str, path: Path) -> Document:
         lines.setdefault(where, line)
         if len(where) > _DEEPEST:
             raise _broken(path, line, "it is nested too deeply", language="JSON")
-        if len(lines) > _MOST_NODES:
+        if len(lines) > _MAX_NODES:
             raise _too_many(path, line)
 
     return Document(path, read_json(text, note), lines)
@@ -187,7 +187,7 @@ def _parse_yaml(text: str, path: Path) -> Document:
 
 
 def _too_many(path: Path, line: int) -> SpecError:
-    return _broken(path, line, f"it has more than {_MOST_NODES:,} entries")
+    return _broken(path, line, f"it has more than {_MAX_NODES:,} entries")
 
 
 def _broken(path: Path, line: int, what: str, *, language: str = "YAML") -> SpecError:
@@ -213,7 +213,7 @@ class _Builder:
     def build(self, node: Any, where: Where) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(where, line)
-        if len(self.lines) > _MOST_NODES:
+        if len(self.lines) > _MAX_NODES:
             raise _too_many(self.path, line)
         if node.id == "mapping":
             return self._mapping(node, where)

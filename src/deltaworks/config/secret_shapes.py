@@ -37,7 +37,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 """A secret by its name, as in `host=db user=me password=...`; in a query it may be a column."""
-_LONG, _BITS, _LONGEST_RUN = 16, 3.4, 4
+_LONG, _BITS, _MAX_RUN = 16, 3.4, 4
 
 
 def secrets_in(text: str) -> Iterator[str]:
@@ -54,4 +54,4 @@ def is_random(text: str) -> bool:
     counts = Counter(text)
     bits = -sum(n / len(text) * math.log2(n / len(text)) for n in counts.values())
     runs = len(re.findall(r"\d+|[a-z]+|[A-Z]+|[^\da-zA-Z]+", text))  # names have few, and long ones
-    return bits >= _BITS and runs >= len(text) / _LONGEST_RUN
+    return bits >= _BITS and runs >= len(text) / _MAX_RUN

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.contracts.tolerance import MaxFailed
 
@@ -46,7 +46,7 @@ class Check(Plugin):
         """Columns the rule names outright, so that a missing one is named."""
         return ()
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
+    def tables_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
         """Locations of further tables the rule looks into."""
         return ()
 

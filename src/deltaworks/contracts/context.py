@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Site:
+class ProjectContext:
     """Where a project lives: the folder its paths start from, and its warehouse."""
 
     root: Path
@@ -32,9 +32,9 @@ class Site:
     stores: Stores = field(default=NO_STORES, repr=False)
 
     @staticmethod
-    def of(config: ProjectConfig) -> Site:
+    def of(config: ProjectConfig) -> ProjectContext:
         """The place that a project file describes."""
-        return Site(
+        return ProjectContext(
             root=config.root,
             warehouse=config.warehouse,
             vault=config.vault,
@@ -60,7 +60,7 @@ class Site:
 class RunContext:
     """One run: its site, its session and its moment. Time stands still in it."""
 
-    site: Site
+    project_ctx: ProjectContext
     spark: SparkSession
     run_id: str
     now: datetime

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from deltaworks.config.credentials.credential import NAME, NAME_RULE, Credential
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.plugin import Plugin
 
 
@@ -34,6 +34,6 @@ class NeedsCredential(Plugin):
     def credentials(self) -> tuple[str, ...]:
         return (self.credential,) if self.credential else ()
 
-    def connection(self, site: Site) -> Credential:
+    def connection(self, project_ctx: ProjectContext) -> Credential:
         """The record behind the name; an empty one when none is named."""
-        return site.credential(self.credential) if self.credential else Credential()
+        return project_ctx.credential(self.credential) if self.credential else Credential()

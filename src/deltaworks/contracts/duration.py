@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 
 _DURATION = re.compile(r"(\d+)\s*([smhdw])")
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_MOST_DAYS = 365_000
+_MAX_DAYS = 365_000
 
 
 def duration(text: str) -> timedelta:
@@ -19,8 +19,8 @@ def duration(text: str) -> timedelta:
     if match is None:
         raise ValueError(f'"{text}" is not a length of time; write it as 15m, 24h or 7d')
     seconds = int(match[1]) * _SECONDS[match[2]]
-    if seconds > _MOST_DAYS * _SECONDS["d"]:
-        raise ValueError(f'"{text}" is too long; {_MOST_DAYS}d is the most')
+    if seconds > _MAX_DAYS * _SECONDS["d"]:
+        raise ValueError(f'"{text}" is too long; {_MAX_DAYS}d is the most')
     return timedelta(seconds=seconds)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.commit import CommitInfo, SinkState, UndoInfo
@@ -32,9 +32,9 @@ class Sink(Plugin):
     """Lands a batch in one atomic step, with the batch's number in it."""
 
     kind: ClassVar[str] = "sink"
-    keeps: ClassVar[bool] = True
+    is_persistent: ClassVar[bool] = True
     """Whether rows stay there; a sink without memory is never asked whether a batch is in."""
-    remembers: ClassVar[bool] = True
+    tracks_batches: ClassVar[bool] = True
     """Whether it can tell which batches it holds; one that cannot gets a batch again that was
     cut off before it was done."""
 
@@ -53,11 +53,11 @@ class Sink(Plugin):
         return self.plugin_type()
 
     @abstractmethod
-    def target(self, site: Site) -> TableRef:
+    def target(self, project_ctx: ProjectContext) -> TableRef:
         """The table or folder this sink writes."""
 
     @abstractmethod
-    def state(self, site: Site, app_id: str) -> SinkState:
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
         """What stands there now, and the last batch of this writer it holds; no engine."""
 
     @abstractmethod
@@ -68,9 +68,9 @@ class Sink(Plugin):
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         """What `write` would do, found without writing."""
 
-    def plan_offline(self, site: Site) -> OutputPlan:
+    def plan_offline(self, project_ctx: ProjectContext) -> OutputPlan:
         """What can be said of the write without looking at rows or tables."""
-        return OutputPlan(sink=self.name or self.own_name(), path=self.target(site).label)
+        return OutputPlan(sink=self.name or self.own_name(), path=self.target(project_ctx).label)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
         """Raise what `write` would find wrong with the rows.
@@ -92,7 +92,7 @@ class Sink(Plugin):
         """Look after the target once a batch is in it, as far as the file asks for it."""
         return iter(())
 
-    def reads_twice(self) -> bool:
+    def needs_cached_input(self) -> bool:
         """Whether writing goes over the rows more than once, so that they must be kept."""
         return False
 
@@ -100,7 +100,7 @@ class Sink(Plugin):
         """Whether one pass may do after all; where it does not, the sink keeps the rows itself."""
         return False
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         """Whether landing the same rows as a new batch would add them again."""
         return False
 
@@ -116,10 +116,10 @@ class Sink(Plugin):
         """What of a batch lands, and beside which rows of the target, as far as columns go."""
         raise UnsupportedOperation(f"a {self.plugin_type()} sink cannot tell which rows stay")
 
-    def takes_more(self) -> bool:
+    def accepts_late_rows(self) -> bool:
         """Whether a few more rows can be landed beside those that stand, as a batch of theirs."""
-        return self.adds_on_rerun()
+        return self.is_append()
 
-    def lock_path(self, site: Site) -> str:
+    def lock_path(self, project_ctx: ProjectContext) -> str:
         """The folder a writer of this sink must have for itself; empty for none."""
         return ""

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(b|kb|mb|gb|tb)?", re.IGNORECASE)
 _UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
-_LEAST_BYTES = 1024**2  # Delta counts the size of optimised writes in whole mebibytes
+_MIN_BYTES = 1024**2  # Delta counts the size of optimised writes in whole mebibytes
 
 
 def size_bytes(text: str) -> int:
@@ -23,7 +23,7 @@ def size_bytes(text: str) -> int:
 def _checked(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return value
-    if size_bytes(str(value)) < _LEAST_BYTES:
+    if size_bytes(str(value)) < _MIN_BYTES:
         raise ValueError(f'"{value}" is too small; 1mb is the least')
     return str(value)
 

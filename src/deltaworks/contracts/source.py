@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.errors import DeltaworksError, UnsupportedOperation
 from deltaworks.model.batch import Bounds
@@ -23,7 +23,7 @@ class Source(Plugin):
     kind: ClassVar[str] = "source"
 
     @abstractmethod
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
         """What there is to read now, found without an engine; `since` is what was read last."""
 
     @abstractmethod
@@ -41,31 +41,31 @@ class Source(Plugin):
         """Whether each batch reads only what is new since the last one."""
         return False
 
-    def start_at(self, site: Site, point: str) -> Bounds | None:
+    def start_at(self, project_ctx: ProjectContext, point: str) -> Bounds | None:
         """What counts as read when a batch is to start at a point; None when nothing does."""
         raise UnsupportedOperation(f"a {self.plugin_type()} source cannot start at a point")
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         """Why recorded bounds can no longer be read identically; empty when they can."""
         return ""
 
-    def here(self, site: Site, bounds: Bounds) -> Bounds:
+    def here(self, project_ctx: ProjectContext, bounds: Bounds) -> Bounds:
         """Recorded bounds as they are read here and now, where the project may have moved."""
         return bounds
 
-    def changed_while_read(self, site: Site, bounds: Bounds) -> str:
+    def changed_while_read(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         """Why what was read just now is not what the bounds promise; empty when it is."""
-        return self.still_there(site, bounds)
+        return self.still_there(project_ctx, bounds)
 
     def repeats_rows(self) -> bool:
         """Whether a batch may read rows that an earlier one has read, so that none is missed."""
         return False
 
-    def rows(self, site: Site, bounds: Bounds) -> int | None:
+    def rows(self, project_ctx: ProjectContext, bounds: Bounds) -> int | None:
         """How many rows the bounds hold, where metadata tells without reading them."""
         return None
 
-    def holds_rows(self, site: Site, bounds: Bounds) -> bool:
+    def holds_rows(self, project_ctx: ProjectContext, bounds: Bounds) -> bool:
         """Whether the bounds surely hold a row, where that can be told without an engine."""
         return False
 
@@ -73,19 +73,19 @@ class Source(Plugin):
         """Whether its columns are found in what it reads, so that a plan should show them."""
         return False
 
-    def probe(self, site: Site) -> str:
+    def probe(self, project_ctx: ProjectContext) -> str:
         """What is there, found without an engine by the smallest real look; an error when it fails.
 
         Sources that connect to a server override it, and read one row.
         """
-        self.bounds(site, None)
+        self.bounds(project_ctx, None)
         return "it can be read"
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
+    def tables_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
         """Locations of the tables this source reads."""
         return ()
 
-    def files_read(self, site: Site) -> tuple[str, ...]:
+    def files_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
         """Paths, folders and globs of the files this source reads."""
         return ()
 
@@ -104,7 +104,7 @@ class Source(Plugin):
 class CanStream(Protocol):
     """A source that can be read without an engine, a range at a time."""
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
         """What there is to read now; `since` is what was read last."""
         ...
 
@@ -113,7 +113,7 @@ class CanStream(Protocol):
         ...
 
     def arrow_batches(
-        self, site: Site, bounds: Bounds, columns: pa.Schema
+        self, project_ctx: ProjectContext, bounds: Bounds, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """The rows within the bounds, as rows of these columns."""
         ...

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 
 
 def _checked(text: str) -> str:
-    parse_moment(text)
+    parse_timestamp(text)
     return text
 
 

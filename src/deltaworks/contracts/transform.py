@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Plugin
 from deltaworks.errors import Problem
 
@@ -70,11 +70,11 @@ class Transform(Plugin):
         """Columns whose values may not fit, so that a failure can be traced to one."""
         return ()
 
-    def code_fingerprint(self, site: Site) -> str:
+    def code_fingerprint(self, project_ctx: ProjectContext) -> str:
         """Tells apart versions of code that the step runs and the pipeline file does not hold."""
         return ""
 
-    def code_problems(self, site: Site) -> tuple[Problem, ...]:
+    def code_problems(self, project_ctx: ProjectContext) -> tuple[Problem, ...]:
         """What is wrong with code that the step runs, found without running it.
 
         A problem without a place is one of the step itself.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deltaworks.config.object_stores import Stores, store_place
 from deltaworks.engines.deltars.log.actions import ENGINE
-from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.snapshot import TableSnapshot
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError
 
@@ -41,7 +41,7 @@ def _has_one(location: str, stores: Stores) -> bool:
     return access is not None and access.kind == "s3" and access.log.store != "dynamodb"
 
 
-def _committer(look: Look) -> Committer:
+def _committer(look: TableSnapshot) -> Committer:
     said = look.properties.get(PROPERTY, "")
     if said in _NAMES:
         return "spark" if said == "spark" else "delta-rs"
@@ -54,7 +54,7 @@ def require_committer(location: str, wanted: Committer, stores: Stores) -> None:
     _refuse_other(location, wanted, committer_of(location, stores))
 
 
-def require_committer_of(look: Look | None, wanted: Committer, stores: Stores) -> None:
+def require_committer_of(look: TableSnapshot | None, wanted: Committer, stores: Stores) -> None:
     """Raise when another engine commits to a table that was just looked at."""
     if look is not None and _has_one(look.location, stores):
         _refuse_other(look.location, wanted, _committer(look))
@@ -65,7 +65,7 @@ def require_stream(location: str, table: DeltaTable, options: Mapping[str, str])
     place = store_place(location)
     shared = any(name.lower() == _SHARED for name in options)
     if place is not None and place[0] == "s3" and not shared:
-        _refuse_other(location, "delta-rs", _committer(Look.at(location, table)))
+        _refuse_other(location, "delta-rs", _committer(TableSnapshot.at(location, table)))
 
 
 def _refuse_other(location: str, wanted: Committer, found: Committer | None) -> None:

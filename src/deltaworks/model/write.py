@@ -8,7 +8,7 @@ from typing import Literal
 
 from deltaworks.model.commit import Txn
 
-Wish = Literal[
+MergeStrategy = Literal[
     "auto", "plain", "merge", "broadcast", "shuffle", "copy_on_write", "deletion_vectors"
 ]
 
@@ -64,7 +64,7 @@ class Overwrite:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeepOne:
+class DuplicatePolicy:
     """Which of several rows with the same key wins."""
 
     keep: Literal["newest", "oldest"]
@@ -84,10 +84,10 @@ class Upsert:
     update_columns: tuple[str, ...] = ()
     insert_columns: tuple[str, ...] = ()
     delete_missing: bool = False
-    duplicates: KeepOne | None = None
+    duplicates: DuplicatePolicy | None = None
     """Refused when left out."""
     merge_schema: bool = False
-    strategy: Wish = "auto"
+    strategy: MergeStrategy = "auto"
     """How the rows go in; all ways give the same rows."""
 
 

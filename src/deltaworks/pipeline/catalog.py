@@ -12,7 +12,7 @@ from deltaworks.config.credentials.vault import Vault
 from deltaworks.config.documents import shown_path
 from deltaworks.config.interpolate import Names
 from deltaworks.config.project import PROJECT_FILE, ProjectConfig
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import ConfigError, DeltaworksError, Problem, SpecError
 from deltaworks.model.table_ref import OWN_FOLDER, QUARANTINE_SUFFIX, TableRef
 from deltaworks.pipeline.graph import build_plan
@@ -187,11 +187,11 @@ def load_catalog(config: ProjectConfig, paths: Iterable[Path]) -> Catalog:
             problems.extend(_placed(problem, path) for problem in error.problems)
     problems.extend(_same_names(plans))
     problems.extend(_place_problems(config, plans))
-    problems.extend(_code_problems(Site.of(config), plans))
+    problems.extend(_code_problems(ProjectContext.of(config), plans))
     if not problems and (unused := unused_variable(config.names, plans)):
         problems.append(unused)
-    site = Site.of(config)
-    ordered, after = in_order(plans, site)
+    project_ctx = ProjectContext.of(config)
+    ordered, after = in_order(plans, project_ctx)
     return Catalog(ordered, tuple(problems), after)
 
 
@@ -228,7 +228,7 @@ def _place_problems(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     ]
 
 
-def _code_problems(site: Site, plans: list[Plan]) -> list[Problem]:
+def _code_problems(project_ctx: ProjectContext, plans: list[Plan]) -> list[Problem]:
     """What is wrong with code of the project; a step's own problem has the step's line."""
     return [
         problem
@@ -237,18 +237,18 @@ def _code_problems(site: Site, plans: list[Plan]) -> list[Problem]:
         for plan in plans
         for stage in plan.stages
         if isinstance(stage, Apply)
-        for problem in stage.plugin.code_problems(site)
+        for problem in stage.plugin.code_problems(project_ctx)
     ]
 
 
 def in_order(
-    plans: Sequence[Plan], site: Site
+    plans: Sequence[Plan], project_ctx: ProjectContext
 ) -> tuple[tuple[Plan, ...], dict[str, frozenset[str]]]:
     """The plans, each after those that write what it reads, and the names of those."""
     by_name = {plan.pipeline.name: plan for plan in plans}
-    written = [(plan.pipeline.name, ref.location) for plan, _, ref in _written(plans, site)]
+    written = [(plan.pipeline.name, ref.location) for plan, _, ref in _written(plans, project_ctx)]
     after = {
-        name: {writer for writer, place in written if plan.reads_from(place, site)} - {name}
+        name: {writer for writer, place in written if plan.reads_from(place, project_ctx)} - {name}
         for name, plan in by_name.items()
     }
     try:
@@ -328,11 +328,13 @@ def _unknown_to_stores(config: ProjectConfig, vault: Vault, *, besides: set[str]
 
 def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     """A table inside another table's folder would be eaten by that one's vacuum."""
-    site = Site.of(config)
-    outers = {place: PurePath(place).name for plan in plans for place in plan.tables_read(site)}
-    outers |= {ref.location: ref.label for _, _, ref in _written(plans, site)}
+    project_ctx = ProjectContext.of(config)
+    outers = {
+        place: PurePath(place).name for plan in plans for place in plan.tables_read(project_ctx)
+    }
+    outers |= {ref.location: ref.label for _, _, ref in _written(plans, project_ctx)}
     found = []
-    for plan, load, ref in _written(plans, site):
+    for plan, load, ref in _written(plans, project_ctx):
         outer = next((place for place in outers if ref.location.startswith(f"{place}/")), None)
         if outer is not None:
             message = f'table "{ref.label}" lies inside table "{outers[outer]}"'
@@ -343,9 +345,9 @@ def _nested_tables(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
 
 def _reserved_places(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     """Our own folder, quarantine tables, and the warehouse itself are not for loads."""
-    site = Site.of(config)
+    project_ctx = ProjectContext.of(config)
     found = []
-    for plan, load, ref in _written(plans, site):
+    for plan, load, ref in _written(plans, project_ctx):
         own = f"{config.warehouse}/{OWN_FOLDER}"
         is_own = f"{ref.location}/".startswith(f"{own}/")
         is_quarantine = ref.location.endswith(QUARANTINE_SUFFIX)
@@ -356,10 +358,12 @@ def _reserved_places(config: ProjectConfig, plans: list[Plan]) -> list[Problem]:
     return found
 
 
-def _written(plans: Sequence[Plan], site: Site) -> Iterator[tuple[Plan, Load, TableRef]]:
+def _written(
+    plans: Sequence[Plan], project_ctx: ProjectContext
+) -> Iterator[tuple[Plan, Load, TableRef]]:
     for plan in plans:
         for load in plan.loads:
-            yield plan, load, load.plugin.target(site)
+            yield plan, load, load.plugin.target(project_ctx)
 
 
 def _stage_problem(code: str, message: str, hint: str, plan: Plan, stage: Stage) -> Problem:

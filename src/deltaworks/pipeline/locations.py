@@ -7,23 +7,26 @@ from dataclasses import replace
 
 from deltaworks.config.object_stores import StorageSettings, store_place
 from deltaworks.config.project import ProjectConfig
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import ConfigError
 from deltaworks.pipeline.stages import Extract, Load, Plan, Stage, Verify
 
 
-def places_of(plan: Plan, site: Site) -> tuple[str, ...]:
+def places_of(plan: Plan, project_ctx: ProjectContext) -> tuple[str, ...]:
     """Every location that a run of the plan touches, its warehouse first."""
-    return (site.warehouse, *(place for stage in plan.stages for place in _places(stage, site)))
+    return (
+        project_ctx.warehouse,
+        *(place for stage in plan.stages for place in _places(stage, project_ctx)),
+    )
 
 
-def _places(stage: Stage, site: Site) -> Iterator[str]:
+def _places(stage: Stage, project_ctx: ProjectContext) -> Iterator[str]:
     if isinstance(stage, Extract):
-        yield from stage.plugin.files_read(site)
+        yield from stage.plugin.files_read(project_ctx)
     if isinstance(stage, Extract | Verify):
-        yield from stage.plugin.tables_read(site)
+        yield from stage.plugin.tables_read(project_ctx)
     if isinstance(stage, Load):
-        yield stage.plugin.target(site).location
+        yield stage.plugin.target(project_ctx).location
 
 
 def with_credentials(config: ProjectConfig, plan: Plan) -> ProjectConfig:
@@ -32,7 +35,7 @@ def with_credentials(config: ProjectConfig, plan: Plan) -> ProjectConfig:
     named: dict[str, str] = {}
     for stage in plan.stages:
         for name in stage.plugin.credentials():
-            for place in _places(stage, Site.of(config)):
+            for place in _places(stage, ProjectContext.of(config)):
                 if (store := store_place(place)) is None:
                     continue
                 bucket = f"{place.partition('://')[0]}://{store[1]}"
@@ -50,7 +53,7 @@ def with_credentials(config: ProjectConfig, plan: Plan) -> ProjectConfig:
 
 def storage_of(config: ProjectConfig, plan: Plan) -> dict[str, StorageSettings]:
     """How the buckets that a run of the plan touches are opened; others need not be."""
-    touched = [store_place(place) for place in places_of(plan, Site.of(config))]
+    touched = [store_place(place) for place in places_of(plan, ProjectContext.of(config))]
     buckets = {place[:2] for place in touched if place is not None}
     opened = with_credentials(config, plan).storage
     return {name: how for name, how in opened.items() if (store_place(name) or ())[:2] in buckets}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deltaworks.config.documents import shown_path
 from deltaworks.config.project import ProjectConfig
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import Problem
 from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.catalog import Catalog, load_catalog, pipeline_files
@@ -26,12 +26,17 @@ def catalog_notes(config: ProjectConfig, catalog: Catalog) -> tuple[Problem, ...
     beside = load_catalog(config, others)
     if catalog.problems or beside.problems:
         return ()
-    site, among = Site.of(config), (*catalog.plans, *beside.plans)
-    return (*_circle(catalog.plans, among, site), *_missing_tables(catalog.plans, among, site))
+    project_ctx, among = ProjectContext.of(config), (*catalog.plans, *beside.plans)
+    return (
+        *_circle(catalog.plans, among, project_ctx),
+        *_missing_tables(catalog.plans, among, project_ctx),
+    )
 
 
-def _circle(plans: Sequence[Plan], among: Sequence[Plan], site: Site) -> Iterator[Problem]:
-    circle = project_graph(among, site).circle
+def _circle(
+    plans: Sequence[Plan], among: Sequence[Plan], project_ctx: ProjectContext
+) -> Iterator[Problem]:
+    circle = project_graph(among, project_ctx).circle
     first = next((plan for plan in plans if plan.pipeline.name in circle), None)
     if first is not None:
         origin = first.pipeline.origin
@@ -44,18 +49,20 @@ def _circle(plans: Sequence[Plan], among: Sequence[Plan], site: Site) -> Iterato
         )
 
 
-def _missing_tables(plans: Sequence[Plan], among: Sequence[Plan], site: Site) -> Iterator[Problem]:
-    targets = [load.plugin.target(site) for plan in among for load in plan.loads]
+def _missing_tables(
+    plans: Sequence[Plan], among: Sequence[Plan], project_ctx: ProjectContext
+) -> Iterator[Problem]:
+    targets = [load.plugin.target(project_ctx) for plan in among for load in plan.loads]
     written = {target.location for target in targets}
     choices = sorted({target.label for target in targets})
     for plan in plans:
         for stage in plan.stages:
             if not isinstance(stage, Extract | Verify):
                 continue
-            for location in stage.plugin.tables_read(site):
+            for location in stage.plugin.tables_read(project_ctx):
                 if location in written or is_url(location) or _is_table(location):
                     continue
-                label = table_label(location, site)
+                label = table_label(location, project_ctx)
                 near = did_you_mean(label, choices)
                 yield Problem(
                     code="unknown_table",

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.model.table_ref import is_url
 from deltaworks.pipeline.path_globs import reaches
 from deltaworks.pipeline.stages import Extract, Load, Plan
@@ -83,14 +83,14 @@ class ProjectGraph:
         }
 
 
-def project_graph(plans: Sequence[Plan], site: Site) -> ProjectGraph:
+def project_graph(plans: Sequence[Plan], project_ctx: ProjectContext) -> ProjectGraph:
     """The graph of some plans, given in the order in which they run."""
     targets = {
-        load.plugin.target(site).location: _write_node(load, site)
+        load.plugin.target(project_ctx).location: _write_node(load, project_ctx)
         for plan in plans
         for load in plan.loads
     }
-    nodes = tuple(_pipeline_node(plan, site, targets) for plan in plans)
+    nodes = tuple(_pipeline_node(plan, project_ctx, targets) for plan in plans)
     return ProjectGraph(pipelines=nodes, circle=_circle(nodes))
 
 
@@ -109,12 +109,14 @@ def mermaid(graph: ProjectGraph) -> str:
     return "\n".join(lines)
 
 
-def _pipeline_node(plan: Plan, site: Site, targets: Mapping[str, DataNode]) -> PipelineNode:
-    reads = [node for stage in plan.sources for node in _read_nodes(stage, site, targets)]
+def _pipeline_node(
+    plan: Plan, project_ctx: ProjectContext, targets: Mapping[str, DataNode]
+) -> PipelineNode:
+    reads = [node for stage in plan.sources for node in _read_nodes(stage, project_ctx, targets)]
     named = {node.name for node in reads}
-    checked = (_table_node(place, site, targets) for place in plan.tables_read(site))
+    checked = (_table_node(place, project_ctx, targets) for place in plan.tables_read(project_ctx))
     reads += [node for node in checked if node.name not in named]
-    writes = [_write_node(load, site) for load in plan.loads]
+    writes = [_write_node(load, project_ctx) for load in plan.loads]
     return PipelineNode(
         name=plan.pipeline.name,
         file=plan.pipeline.origin.file,
@@ -123,38 +125,44 @@ def _pipeline_node(plan: Plan, site: Site, targets: Mapping[str, DataNode]) -> P
     )
 
 
-def _read_nodes(stage: Extract, site: Site, targets: Mapping[str, DataNode]) -> list[DataNode]:
-    tables = [_table_node(place, site, targets) for place in stage.plugin.tables_read(site)]
+def _read_nodes(
+    stage: Extract, project_ctx: ProjectContext, targets: Mapping[str, DataNode]
+) -> list[DataNode]:
+    tables = [
+        _table_node(place, project_ctx, targets) for place in stage.plugin.tables_read(project_ctx)
+    ]
     files = []
-    for pattern in stage.plugin.files_read(site):
+    for pattern in stage.plugin.files_read(project_ctx):
         written = [node for place, node in targets.items() if reaches(pattern, place)]
-        files += written or [DataNode(name=_short(pattern, site), kind="files")]
+        files += written or [DataNode(name=_short(pattern, project_ctx), kind="files")]
     if tables or files:
         return [*tables, *files]
     return [DataNode(name=f"{stage.plugin.plugin_type()}: {stage.name}", kind="external")]
 
 
-def _table_node(location: str, site: Site, targets: Mapping[str, DataNode]) -> DataNode:
+def _table_node(
+    location: str, project_ctx: ProjectContext, targets: Mapping[str, DataNode]
+) -> DataNode:
     if location in targets:
         return targets[location]
-    return DataNode(name=table_label(location, site), kind="table")
+    return DataNode(name=table_label(location, project_ctx), kind="table")
 
 
-def table_label(location: str, site: Site) -> str:
+def table_label(location: str, project_ctx: ProjectContext) -> str:
     """A table as the project's files would name it."""
-    inside = location.removeprefix(f"{site.warehouse}/")
-    return inside.replace("/", ".") if inside != location else _short(location, site)
+    inside = location.removeprefix(f"{project_ctx.warehouse}/")
+    return inside.replace("/", ".") if inside != location else _short(location, project_ctx)
 
 
-def _write_node(load: Load, site: Site) -> DataNode:
-    return DataNode(name=load.plugin.target(site).label, kind=load.plugin.writes_to)
+def _write_node(load: Load, project_ctx: ProjectContext) -> DataNode:
+    return DataNode(name=load.plugin.target(project_ctx).label, kind=load.plugin.writes_to)
 
 
-def _short(path: str, site: Site) -> str:
+def _short(path: str, project_ctx: ProjectContext) -> str:
     """A path as the project's files would write it."""
-    if is_url(path) or not Path(path).is_relative_to(site.root):
+    if is_url(path) or not Path(path).is_relative_to(project_ctx.root):
         return path
-    return str(Path(path).relative_to(site.root))
+    return str(Path(path).relative_to(project_ctx.root))
 
 
 def _circle(nodes: Iterable[PipelineNode]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltaworks.contracts.check import Check
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
 from deltaworks.contracts.transform import Transform
@@ -88,28 +88,28 @@ class Plan:
         alone = len(self.sources) == len(self.loads) == 1
         return alone and plain and not checked and self.loads[0].plugin.adds_each_row()
 
-    def fingerprint(self, site: Site) -> str:
+    def fingerprint(self, project_ctx: ProjectContext) -> str:
         """Equal for plans that do the same, code of the user's own included."""
         code = {}
         for stage in self.stages:
             if isinstance(stage, Apply):
                 try:
-                    found = stage.plugin.code_fingerprint(site)
+                    found = stage.plugin.code_fingerprint(project_ctx)
                 except DeltaworksError as error:
                     raise error.at(self.pipeline.origin.file, stage.line) from error.__cause__
                 if found:
                     code[stage.name] = found
         return self.pipeline.fingerprint(code)
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
+    def tables_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
         """Locations of the tables that sources read and checks look into."""
         reading = [stage for stage in self.stages if isinstance(stage, Extract | Verify)]
-        return tuple(place for stage in reading for place in stage.plugin.tables_read(site))
+        return tuple(place for stage in reading for place in stage.plugin.tables_read(project_ctx))
 
-    def reads_from(self, location: str, site: Site) -> bool:
+    def reads_from(self, location: str, project_ctx: ProjectContext) -> bool:
         """Whether it reads what stands in a folder, as a table or as files."""
-        patterns = (p for stage in self.sources for p in stage.plugin.files_read(site))
-        return location in self.tables_read(site) or any(
+        patterns = (p for stage in self.sources for p in stage.plugin.files_read(project_ctx))
+        return location in self.tables_read(project_ctx) or any(
             reaches(pattern, location) for pattern in patterns
         )
 

@@ -115,7 +115,7 @@ class CaseFile(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlacedCase:
+class LocatedCase:
     """A test and where it stands."""
 
     case: Case
@@ -151,7 +151,7 @@ def _is_case_file(path: Path) -> bool:
     return isinstance(value, dict) and bool({"pipeline", "tests"} & value.keys())
 
 
-def read_cases(path: Path) -> tuple[PlacedCase, ...]:
+def read_cases(path: Path) -> tuple[LocatedCase, ...]:
     """The tests in a file; raises with every problem of the file at once."""
     document = load_document(path)
     try:
@@ -162,7 +162,7 @@ def read_cases(path: Path) -> tuple[PlacedCase, ...]:
     if twins := _twins(document, parsed):
         raise SpecError(f'"{document.shown}" is wrong', problems=twins)
     return tuple(
-        PlacedCase(case=case, pipeline=parsed.pipeline, document=document, number=i)
+        LocatedCase(case=case, pipeline=parsed.pipeline, document=document, number=i)
         for i, case in enumerate(parsed.tests)
     )
 
@@ -182,8 +182,8 @@ def _twins(document: Document, parsed: CaseFile) -> list[Problem]:
 
 
 def planned_cases(
-    cases: Sequence[PlacedCase], config: ProjectConfig, names: Names
-) -> list[tuple[PlacedCase, Plan]]:
+    cases: Sequence[LocatedCase], config: ProjectConfig, names: Names
+) -> list[tuple[LocatedCase, Plan]]:
     """Tests with the plans they are of; variables of a test are its own, and must be of use to it.
 
     Those that the names say were given must be of use to one of them.
@@ -196,7 +196,7 @@ def planned_cases(
     return found
 
 
-def chosen_cases(root: Path, targets: tuple[str, ...]) -> tuple[PlacedCase, ...]:
+def chosen_cases(root: Path, targets: tuple[str, ...]) -> tuple[LocatedCase, ...]:
     """All tests, or those that files, names of pipelines or names of tests choose."""
     files = [_file(root, target) for target in targets if target.endswith((".yaml", ".yml"))]
     names = [target for target in targets if not target.endswith((".yaml", ".yml"))]
@@ -221,7 +221,7 @@ def _file(root: Path, target: str) -> Path:
     return inside if not path.exists() and inside.exists() else path.absolute()
 
 
-def require_names(placed: PlacedCase, plan: Plan) -> None:
+def require_names(placed: LocatedCase, plan: Plan) -> None:
     """Refuse a test that names what its pipeline does not have, or leaves a source without rows."""
     sources = [stage.name for stage in plan.sources]
     for name in placed.case.given:

@@ -26,7 +26,7 @@ Why = Callable[[str], DeltaworksError]
 """The error for a run that was stopped at a place."""
 
 
-class Halt:
+class CancellationToken:
     """Lets other threads stop one run; the run itself asks at every stage."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Halt:
             threading.Thread(target=self._keep_cancelling, daemon=True).start()
 
     @contextmanager
-    def hearing_ctrl_c(self) -> Iterator[None]:
+    def handle_sigint(self) -> Iterator[None]:
         """Remember Ctrl-C inside and cancel what Spark does, besides raising it.
 
         An exception that comes up while Python cleans up, as it does at any moment, is swallowed,
@@ -72,7 +72,7 @@ class Halt:
             if signal.getsignal(signal.SIGINT) is heard:
                 signal.signal(signal.SIGINT, before)
 
-    def obey(self) -> None:
+    def raise_if_cancelled(self) -> None:
         """Raise if the run is to stop."""
         if self._why is not None:
             raise self._why(self._place)
@@ -81,12 +81,12 @@ class Halt:
         """Wait; raises if the run is to stop meanwhile."""
         end = time.monotonic() + length.total_seconds()
         while (left := end - time.monotonic()) > 0:
-            self.obey()
+            self.raise_if_cancelled()
             time.sleep(min(left, _AGAIN_S))
 
     def enter(self, stage: Stage) -> None:
         """A stage begins, unless the run is to stop."""
-        self.obey()
+        self.raise_if_cancelled()
         self._place = f'in {stage.kind} "{stage.name}"'
 
     def take(self, spark: SparkSession, run_id: str) -> None:
@@ -95,7 +95,7 @@ class Halt:
 
         self._spark, self._tag = spark, job_tag(run_id)
         mark_jobs(spark, self._tag)
-        self.obey()
+        self.raise_if_cancelled()
 
     @contextmanager
     def within(self, limit: timedelta | None) -> Iterator[None]:

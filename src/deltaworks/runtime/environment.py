@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deltaworks.clock import Clock
 from deltaworks.config.project import ProjectConfig
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.batch import FILES
@@ -19,7 +19,7 @@ from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.observe.bus import Bus
 from deltaworks.pipeline.locations import places_of
 from deltaworks.pipeline.stages import Extract, Load, Plan, Stage, Verify
-from deltaworks.runtime.cancellation import Halt
+from deltaworks.runtime.cancellation import CancellationToken
 from deltaworks.runtime.ledger.table import Ledger
 from deltaworks.runtime.quarantine.table import Quarantine
 from deltaworks.runtime.run_records import RunRecords
@@ -28,7 +28,7 @@ from deltaworks.runtime.spark import SparkStarter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workplace:
+class RunEnv:
     """A project at work: its settings, its clock, its listeners and its Spark."""
 
     config: ProjectConfig
@@ -36,7 +36,7 @@ class Workplace:
     bus: Bus
     spark: SparkStarter
     notify: Callable[[str], None]
-    halt: Halt = field(default_factory=Halt)
+    halt: CancellationToken = field(default_factory=CancellationToken)
     """Stops the run that works here."""
     plans: tuple[Plan, ...] = ()
     """All that this process will run, where that is known; it ends afterwards."""
@@ -46,9 +46,9 @@ class Workplace:
         return input_bytes(self.plans, self.config)
 
     @property
-    def site(self) -> Site:
+    def project_ctx(self) -> ProjectContext:
         """Where the project's paths and tables are."""
-        return Site.of(self.config)
+        return ProjectContext.of(self.config)
 
     def quarantine(self, pipeline: str, *, project: str = "") -> Quarantine:
         """What a pipeline has set aside."""
@@ -93,14 +93,14 @@ class RunName:
     now: datetime
 
 
-def new_run(pipeline: str, place: Workplace) -> RunName:
+def new_run(pipeline: str, place: RunEnv) -> RunName:
     """A name that sorts by time and is never given twice."""
     now = place.clock.now()
     return RunName(run_id=f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", pipeline=pipeline, now=now)
 
 
 def start_engine(
-    place: Workplace, run: RunName, *, connectors: frozenset[str], keep_log: bool
+    place: RunEnv, run: RunName, *, connectors: frozenset[str], keep_log: bool
 ) -> RunContext:
     """A session for one run, with its connectors; Spark is started if it is not up yet."""
     from deltaworks.engines.spark.errors.lost_jvm import reaching_jvm
@@ -119,10 +119,10 @@ def start_engine(
             run_id=run.run_id, pipeline=run.pipeline, rows_so_far=lambda: rows_so_far(spark)
         )
     )
-    return RunContext(site=place.site, spark=spark, run_id=run.run_id, now=run.now)
+    return RunContext(project_ctx=place.project_ctx, spark=spark, run_id=run.run_id, now=run.now)
 
 
-def tell_stage(place: Workplace, run: RunName, stage: Stage) -> None:
+def tell_stage(place: RunEnv, run: RunName, stage: Stage) -> None:
     """Say which stage begins, unless the run is to stop."""
     place.halt.enter(stage)
     place.bus.tell(
@@ -141,22 +141,22 @@ def input_bytes(plans: Sequence[Plan], config: ProjectConfig) -> int | None:
 
 
 def _sizes(plan: Plan, config: ProjectConfig) -> Iterator[int | None]:
-    site = Site.of(config)
-    if plan.connectors or any(map(is_url, places_of(plan, site))):
+    project_ctx = ProjectContext.of(config)
+    if plan.connectors or any(map(is_url, places_of(plan, project_ctx))):
         yield None  # asking a server takes longer than it could save
         return
     ledger = Ledger.open(config.warehouse, project=config.project_id, pipeline=plan.pipeline.name)
-    bounds = take_bounds(plan, site, ledger.state())
+    bounds = take_bounds(plan, project_ctx, ledger.state())
     for stage in plan.stages:
         if isinstance(stage, Extract) and bounds[stage.name].kind == FILES:
             yield bounds[stage.name].size_bytes
         elif isinstance(stage, Extract | Verify):
-            tables = stage.plugin.tables_read(site)
+            tables = stage.plugin.tables_read(project_ctx)
             yield from map(_table_bytes, tables)
             if isinstance(stage, Extract) and not tables:
                 yield None
-        elif isinstance(stage, Load) and stage.plugin.reads_twice():
-            yield _table_bytes(stage.plugin.target(site).location)
+        elif isinstance(stage, Load) and stage.plugin.needs_cached_input():
+            yield _table_bytes(stage.plugin.target(project_ctx).location)
 
 
 def _table_bytes(location: str) -> int | None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from deltaworks.errors import DeltaworksError, InputError
 from deltaworks.pipeline.stages import Stage
-from deltaworks.runtime.cancellation import Halt
+from deltaworks.runtime.cancellation import CancellationToken
 
 _DATA = {"value", "record", "path"}
 """What the context of an error holds when a value, a row or a file of a source is at fault."""
@@ -29,12 +29,12 @@ def step_boundary(stage: Stage, file: str) -> Iterator[None]:
 
 
 @contextmanager
-def halt_boundary(halt: Halt) -> Iterator[None]:
+def halt_boundary(halt: CancellationToken) -> Iterator[None]:
     """Whatever fails inside a run that was asked to stop fails for that reason."""
     try:
         yield
     except Exception:
-        halt.obey()
+        halt.raise_if_cancelled()
         raise
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from deltaworks.config.project import ProjectConfig
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.engine import CanRead
 from deltaworks.model.table_ref import TableRef, is_url, table_name_problem
 from deltaworks.runtime.spark import SparkStarter
@@ -29,9 +29,9 @@ class ProjectTables:
     _starter: SparkStarter
 
     @property
-    def site(self) -> Site:
+    def project_ctx(self) -> ProjectContext:
         """Where the project's paths and tables are."""
-        return Site.of(self.config)
+        return ProjectContext.of(self.config)
 
     def tables(self) -> tuple[ListedTable, ...]:
         """Every table of the warehouse, as far as its log describes it; no JVM is needed."""
@@ -47,7 +47,7 @@ class ProjectTables:
         quarantine = name.endswith("__quarantine") and "/" not in name
         if quarantine:
             name, is_path = f"{self.config.warehouse}/{name}", True
-        ref = self.site.table(table="" if is_path else name, path=name if is_path else "")
+        ref = self.project_ctx.table(table="" if is_path else name, path=name if is_path else "")
         spark = partial(self._spark_engine, ref.location)
         stores = self.config.stores
         return TableManager(ref, spark=spark, stores=stores, names=self._table_names)

@@ -11,7 +11,7 @@ from typing import Self
 
 from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.connectors.delta.source import table_info
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import ConfigError, DeltaworksError, GuardError, InputError, SpecError
 from deltaworks.model.batch import FILES, WATERMARK, Bounds, Pin, read_together
@@ -25,7 +25,7 @@ _LOOK_SHARE = 20
 
 
 def take_bounds(
-    plan: Plan, site: Site, state: LedgerState, *, start: str = ""
+    plan: Plan, project_ctx: ProjectContext, state: LedgerState, *, start: str = ""
 ) -> dict[str, Bounds]:
     """The bounds of every source, found without an engine.
 
@@ -40,20 +40,22 @@ def take_bounds(
     found = {}
     for stage in plan.sources:
         try:
-            since = _since(plan, stage, site, state, start)
-            found[stage.name] = stage.plugin.bounds(site, _for_sinks(plan, since))
+            since = _since(plan, stage, project_ctx, state, start)
+            found[stage.name] = stage.plugin.bounds(project_ctx, _for_sinks(plan, since))
         except DeltaworksError as error:
             raise error.at(plan.pipeline.origin.file, stage.line) from error.__cause__
     return found
 
 
-def _since(plan: Plan, stage: Extract, site: Site, state: LedgerState, start: str) -> Bounds | None:
+def _since(
+    plan: Plan, stage: Extract, project_ctx: ProjectContext, state: LedgerState, start: str
+) -> Bounds | None:
     if not stage.plugin.reads_increments():
         return None
     if not start:
-        return _read_before(plan, stage, site, state)
+        return _read_before(plan, stage, project_ctx, state)
     try:
-        return stage.plugin.start_at(site, start)
+        return stage.plugin.start_at(project_ctx, start)
     except ValueError as problem:
         raise ConfigError(f"--from: {problem}") from None
 
@@ -62,11 +64,13 @@ def _for_sinks(plan: Plan, since: Bounds | None) -> Bounds | None:
     """What was read, and whether a row of it that came again would be there twice."""
     if since is None or since.kind != WATERMARK:
         return since
-    adds = any(load.plugin.adds_on_rerun() for load in plan.loads)
+    adds = any(load.plugin.is_append() for load in plan.loads)
     return replace(since, position={**since.position, "adds": adds})
 
 
-def _read_before(plan: Plan, stage: Extract, site: Site, state: LedgerState) -> Bounds | None:
+def _read_before(
+    plan: Plan, stage: Extract, project_ctx: ProjectContext, state: LedgerState
+) -> Bounds | None:
     """What was read of a source so far, also under a name that it no longer has."""
     read = state.read_so_far(stage.name)
     known = {name for entry in state.batches for name in entry.bounds}
@@ -74,26 +78,30 @@ def _read_before(plan: Plan, stage: Extract, site: Site, state: LedgerState) -> 
     old = [bounds for bounds in former if bounds is not None]
     if not old or (read is not None and read.kind != FILES):
         return read
-    now = stage.plugin.bounds(site, None)
+    now = stage.plugin.bounds(project_ctx, None)
     same = [bounds for bounds in old if now.is_of_source(bounds)]
     return read_together([(bounds, False) for bounds in (*same, *((read,) if read else ()))])
 
 
-def bounds_here(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> dict[str, Bounds]:
+def bounds_here(
+    plan: Plan, project_ctx: ProjectContext, bounds: Mapping[str, Bounds]
+) -> dict[str, Bounds]:
     """Bounds on record as they are read now, where the project may have moved."""
     plugins = {stage.name: stage.plugin for stage in plan.sources}
     return {
-        name: plugins[name].here(site, taken) if name in plugins else taken
+        name: plugins[name].here(project_ctx, taken) if name in plugins else taken
         for name, taken in bounds.items()
     }
 
 
-def read_bounds(plan: Plan, site: Site, state: LedgerState) -> dict[str, Bounds]:
+def read_bounds(plan: Plan, project_ctx: ProjectContext, state: LedgerState) -> dict[str, Bounds]:
     """All that was read so far, to be read once more."""
     found = {}
     for stage in plan.sources:
-        read = _since(plan, stage, site, state, "")
-        found[stage.name] = read.from_the_start() if read else stage.plugin.bounds(site, None)
+        read = _since(plan, stage, project_ctx, state, "")
+        found[stage.name] = (
+            read.from_the_start() if read else stage.plugin.bounds(project_ctx, None)
+        )
     return found
 
 
@@ -115,7 +123,7 @@ def no_files(bounds: Mapping[str, Bounds]) -> bool:
 
 def refuse_changed_files(plan: Plan, bounds: Mapping[str, Bounds]) -> None:
     """What was appended once and is different now cannot be appended again unasked."""
-    if not any(load.plugin.adds_on_rerun() for load in plan.loads):
+    if not any(load.plugin.is_append() for load in plan.loads):
         return
     for name, taken in bounds.items():
         if taken.repeats:
@@ -138,7 +146,7 @@ def refuse_repeated_rows(plan: Plan) -> None:
     """Rows that are read once more must find their first copy; an append looks for none."""
     for stage in plan.sources:
         for load in plan.loads:
-            if stage.plugin.repeats_rows() and load.plugin.adds_on_rerun():
+            if stage.plugin.repeats_rows() and load.plugin.is_append():
                 raise SpecError(
                     f'source "{stage.name}" reads late rows once more ("overlap"), '
                     f'and sink "{load.name}" would append them once more',
@@ -146,15 +154,15 @@ def refuse_repeated_rows(plan: Plan) -> None:
                 ).at(plan.pipeline.origin.file, stage.line)
 
 
-def take_pins(plan: Plan, site: Site) -> dict[str, Pin]:
+def take_pins(plan: Plan, project_ctx: ProjectContext) -> dict[str, Pin]:
     """The versions at which the checks of a batch look into tables, however often it is tried.
 
     A table that is not there is told by the check itself.
     """
     found = {}
     for stage in plan.stages:
-        for place in stage.plugin.tables_read(site) if isinstance(stage, Verify) else ():
-            if (identity := DeltaRsEngine(site.stores).identity(place)) is not None:
+        for place in stage.plugin.tables_read(project_ctx) if isinstance(stage, Verify) else ():
+            if (identity := DeltaRsEngine(project_ctx.stores).identity(place)) is not None:
                 found[place] = Pin(*identity)
     return found
 
@@ -171,11 +179,11 @@ def why_unpinned(pins: Mapping[str, Pin], stores: Stores = NO_STORES) -> str:
     return ""
 
 
-def why_changed(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:
+def why_changed(plan: Plan, project_ctx: ProjectContext, bounds: Mapping[str, Bounds]) -> str:
     """Why what was read just now is not what was planned; empty when it is."""
     for stage in plan.sources:
         if stage.name in bounds:
-            problem = stage.plugin.changed_while_read(site, bounds[stage.name])
+            problem = stage.plugin.changed_while_read(project_ctx, bounds[stage.name])
             if problem:
                 return problem
     return ""
@@ -197,7 +205,11 @@ class FileWatch:
     """
 
     def __init__(
-        self, plan: Plan, site: Site, bounds: Mapping[str, Bounds], stop: Callable[[], None]
+        self,
+        plan: Plan,
+        project_ctx: ProjectContext,
+        bounds: Mapping[str, Bounds],
+        stop: Callable[[], None],
     ) -> None:
         on_disk = {
             name: taken
@@ -205,7 +217,7 @@ class FileWatch:
             if taken.kind == FILES and taken.files and not is_url(taken.files[0].path)
         }
         self.problem = ""
-        self._look = partial(why_changed, plan, site, on_disk)
+        self._look = partial(why_changed, plan, project_ctx, on_disk)
         self._stop = stop
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True) if on_disk else None
@@ -235,12 +247,12 @@ class FileWatch:
             pause = max(_LOOK_SECONDS, _LOOK_SHARE * (time.monotonic() - start))
 
 
-def why_gone(plan: Plan, site: Site, bounds: Mapping[str, Bounds]) -> str:
+def why_gone(plan: Plan, project_ctx: ProjectContext, bounds: Mapping[str, Bounds]) -> str:
     """Why recorded bounds cannot be read again identically; empty when they can."""
     sources = {stage.name: stage.plugin for stage in plan.sources}
     for name, recorded in bounds.items():
         if name not in sources:
             return f'source "{name}" is no longer in the pipeline'
-        if problem := sources[name].still_there(site, recorded):
+        if problem := sources[name].still_there(project_ctx, recorded):
             return problem
     return ""

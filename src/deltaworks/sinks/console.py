@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.sink import Sink
 from deltaworks.model.commit import CommitInfo, SinkState
@@ -21,7 +21,7 @@ class ConsoleSink(Sink):
     """The first rows as a table on the screen; nothing is kept of them."""
 
     example: ClassVar[Example] = {"limit": 10, "columns": ["id", "name"]}
-    keeps: ClassVar[bool] = False
+    is_persistent: ClassVar[bool] = False
 
     limit: int = Field(default=20, ge=1)
     """How many rows are shown."""
@@ -33,16 +33,16 @@ class ConsoleSink(Sink):
             return ('"on_failure: park" is for sinks that keep rows',)
         return ()
 
-    def target(self, site: Site) -> TableRef:
+    def target(self, project_ctx: ProjectContext) -> TableRef:
         return TableRef("console", "console:")
 
-    def state(self, site: Site, app_id: str) -> SinkState:
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
         return SinkState(identity="", exists=False)
 
-    def reads_twice(self) -> bool:
+    def needs_cached_input(self) -> bool:
         return True
 
-    def takes_more(self) -> bool:
+    def accepts_late_rows(self) -> bool:
         return True
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site, no_doubt
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext, no_doubt
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.expression import SqlExpression, columns_of
 from deltaworks.contracts.plugin import Example, Names, TextMap
@@ -24,13 +24,13 @@ from deltaworks.model.table_properties import maps_columns
 from deltaworks.model.table_ref import TableRef, table_place_problems
 from deltaworks.model.write import (
     Append,
-    KeepOne,
+    DuplicatePolicy,
     Layout,
+    MergeStrategy,
     Overwrite,
     Scd2,
     Stamp,
     Upsert,
-    Wish,
     Write,
     Writer,
     bloom_properties,
@@ -124,7 +124,7 @@ class DeltaSink(NeedsCredential, Sink):
     """What happens to rows of the table that the batch does not have."""
     duplicates: Duplicates | None = None
     """Which of several rows with one key wins; such rows are refused when left out."""
-    strategy: Wish = "auto"
+    strategy: MergeStrategy = "auto"
     """How an upsert goes in: chosen by sizes, or forced. `plain` is the MERGE written by hand."""
     replace_where: SqlExpression | None = None
     """Overwrite only the rows this covers."""
@@ -202,25 +202,25 @@ class DeltaSink(NeedsCredential, Sink):
     def own_name(self) -> str:
         return self.table or self.path
 
-    def target(self, site: Site) -> TableRef:
-        return site.table(table=self.table, path=self.path)
+    def target(self, project_ctx: ProjectContext) -> TableRef:
+        return project_ctx.table(table=self.table, path=self.path)
 
-    def lock_path(self, site: Site) -> str:
-        return self.target(site).location
+    def lock_path(self, project_ctx: ProjectContext) -> str:
+        return self.target(project_ctx).location
 
-    def reads_twice(self) -> bool:
+    def needs_cached_input(self) -> bool:
         return self.mode in _KEYED
 
     def may_read_once(self) -> bool:
         return self.mode == "upsert" and self.writer != "spark"
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         return self.mode == "append"
 
     def adds_each_row(self) -> bool:
         return self.mode == "append"
 
-    def takes_more(self) -> bool:
+    def accepts_late_rows(self) -> bool:
         is_keyed = self.mode in _KEYED and self.not_matched_by_source == "keep"
         return self.mode == "append" or is_keyed
 
@@ -243,24 +243,29 @@ class DeltaSink(NeedsCredential, Sink):
         from deltaworks.engines.spark.delta.lookup import standing_rows
         from deltaworks.engines.spark.delta.merge.retained_rows import beside_merge
 
-        place, covered = self.target(ctx.site).location, self.replace_where or ""
+        place, covered = self.target(ctx.project_ctx).location, self.replace_where or ""
         if self.update_condition or self.delete_condition or self.update_columns or self.duplicates:
             compared, updated = _bare(columns), _bare(self.update_columns)
             sets_them = not updated or bool(updated & compared)
             return beside_merge(
-                ctx.spark, place, frame, self._upsert(), sets_them=sets_them, stores=ctx.site.stores
+                ctx.spark,
+                place,
+                frame,
+                self._upsert(),
+                sets_them=sets_them,
+                stores=ctx.project_ctx.stores,
             )
         is_whole = self.mode == "overwrite" and not covered
         if is_whole or self.mode in ("ignore", "error") or self.not_matched_by_source == "delete":
             return Beside()
-        keys, stores = self.merge_keys, ctx.site.stores
+        keys, stores = self.merge_keys, ctx.project_ctx.stores
         rows = standing_rows(ctx.spark, place, frame, keys=keys, replaced=covered, stores=stores)
         return Beside(stays=rows)
 
-    def state(self, site: Site, app_id: str) -> SinkState:
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
         from deltaworks.engines.deltars.tables import DeltaRsEngine
 
-        found = DeltaRsEngine(site.stores).look(self.target(site).location)
+        found = DeltaRsEngine(project_ctx.stores).look(self.target(project_ctx).location)
         if found is None:
             return SinkState(identity="", exists=False)
         found.refuse_writing()
@@ -276,11 +281,11 @@ class DeltaSink(NeedsCredential, Sink):
         from deltaworks.engines.deltars.tables import DeltaRsEngine
         from deltaworks.engines.spark.delta.upsert import land_by_key, replace_by_key
 
-        ref = self.target(ctx.site)
-        state = self.state(ctx.site, batch.txn.app_id)
+        ref = self.target(ctx.project_ctx)
+        state = self.state(ctx.project_ctx, batch.txn.app_id)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
         if state.txn_version is not None and state.txn_version >= batch.txn.version:
-            look = DeltaRsEngine(ctx.site.stores).look(ref.location)
+            look = DeltaRsEngine(ctx.project_ctx.stores).look(ref.location)
             return landed_before(look, stamp, label=ref.label)
         if state.exists and self.mode in ("ignore", "error") and not batch.replace:
             return self._refused(ref, state)
@@ -307,10 +312,10 @@ class DeltaSink(NeedsCredential, Sink):
 
         return TableWriter(
             ctx.spark,
-            self.target(ctx.site).location,
+            self.target(ctx.project_ctx).location,
             layout=layout,
             stamp=stamp,
-            stores=ctx.site.stores,
+            stores=ctx.project_ctx.stores,
             writer=self.writer,
             confirm=confirm,
         )
@@ -321,9 +326,9 @@ class DeltaSink(NeedsCredential, Sink):
         from deltaworks.engines.spark.delta.merge.scd2 import VALID_FROM
         from deltaworks.engines.spark.delta.undo import revert_files, revert_merge
 
-        ref = self.target(ctx.site)
-        state = self.state(ctx.site, batch.txn.app_id)
-        engine = DeltaRsEngine(ctx.site.stores)
+        ref = self.target(ctx.project_ctx)
+        state = self.state(ctx.project_ctx, batch.txn.app_id)
+        engine = DeltaRsEngine(ctx.project_ctx.stores)
         table = engine.info(ref.location)
         stamp = Stamp(txn=batch.txn, user_metadata=batch.user_metadata)
         if state.txn_version == batch.txn.version:
@@ -334,7 +339,7 @@ class DeltaSink(NeedsCredential, Sink):
             more = (VALID_FROM,) if self.mode == "scd2" else ()
             found = revert_merge(ctx.spark, table, version, (*self.merge_keys, *more))
         else:
-            found = revert_files(ctx.spark, table, version, stores=ctx.site.stores)
+            found = revert_files(ctx.spark, table, version, stores=ctx.project_ctx.stores)
         made = None
         if apply:
             made = found.commit(self._writer(ctx, stamp, Layout()))
@@ -348,8 +353,8 @@ class DeltaSink(NeedsCredential, Sink):
     def maintain(self, ctx: RunContext, user_metadata: str) -> Iterator[MaintenanceResult]:
         from deltaworks.engines.spark.delta.maintenance import optimize, vacuum
 
-        asked, location = self.after_load, self.target(ctx.site).location
-        how: Any = {"user_metadata": user_metadata, "stores": ctx.site.stores}
+        asked, location = self.after_load, self.target(ctx.project_ctx).location
+        how: Any = {"user_metadata": user_metadata, "stores": ctx.project_ctx.stores}
         if asked and (asked.optimize or asked.z_order):
             columns = asked.z_order
             yield optimize(ctx.spark, location, z_order=columns, **how)
@@ -411,7 +416,7 @@ class DeltaSink(NeedsCredential, Sink):
             update_columns=self.update_columns,
             insert_columns=self.insert_columns,
             delete_missing=self.not_matched_by_source == "delete",
-            duplicates=None if wins is None else KeepOne(keep=wins.keep, by=wins.by),
+            duplicates=None if wins is None else DuplicatePolicy(keep=wins.keep, by=wins.by),
             merge_schema=self.merge_schema,
             strategy=self.strategy,
         )
@@ -438,10 +443,10 @@ class DeltaSink(NeedsCredential, Sink):
             target_file_bytes=size_bytes(self.target_file_size) if self.target_file_size else None,
         )
 
-    def plan_offline(self, site: Site) -> OutputPlan:
+    def plan_offline(self, project_ctx: ProjectContext) -> OutputPlan:
         from deltaworks.engines.spark.delta.merge.merge_sql import outline_sql
 
-        ref, sql = self.target(site), ""
+        ref, sql = self.target(project_ctx), ""
         if self.mode == "upsert":
             sql = outline_sql(self._upsert(), location=ref.location)
         return OutputPlan(
@@ -452,11 +457,11 @@ class DeltaSink(NeedsCredential, Sink):
         )
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
-        ref = self.target(ctx.site)
+        ref = self.target(ctx.project_ctx)
         basis = OutputPlan(sink=self.name or self.own_name(), table=ref.label)
         forecast = self._forecast(ctx, frame)
         if self.mode in ("ignore", "error"):
-            state = self.state(ctx.site, "")
+            state = self.state(ctx.project_ctx, "")
             if state.exists:
                 forecast.check(frame)
                 info = self._refused(ref, state)
@@ -472,8 +477,8 @@ class DeltaSink(NeedsCredential, Sink):
     def _forecast(self, ctx: RunContext, frame: DataFrame) -> Forecast:
         from deltaworks.engines.spark.delta.plan import Forecast
 
-        site, layout = ctx.site, self._layout(frame.columns)
-        ref, stores, writer = self.target(site), site.stores, self.writer
+        project_ctx, layout = ctx.project_ctx, self._layout(frame.columns)
+        ref, stores, writer = self.target(project_ctx), project_ctx.stores, self.writer
         return Forecast(ctx.spark, ref, layout=layout, now=ctx.now, stores=stores, writer=writer)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.connectors.kafka.options import KafkaTopic
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.expression import SqlExpression
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.sink import Sink
@@ -29,7 +29,7 @@ class KafkaSink(KafkaTopic, Sink):
         "servers": "broker:9092",
         "merge_keys": ["id"],
     }
-    remembers: ClassVar[bool] = False
+    tracks_batches: ClassVar[bool] = False
 
     format: Literal["json", "avro", "string", "raw"] = "json"
     """What a value is: the row as JSON or Avro, or its column `value` as text or bytes."""
@@ -53,13 +53,13 @@ class KafkaSink(KafkaTopic, Sink):
     def own_name(self) -> str:
         return self.topic
 
-    def target(self, site: Site) -> TableRef:
+    def target(self, project_ctx: ProjectContext) -> TableRef:
         return TableRef(self.topic, f"kafka:{self.topic}")
 
-    def state(self, site: Site, app_id: str) -> SinkState:
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
         return SinkState(identity=self.topic, exists=True)
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         return True
 
     def adds_each_row(self) -> bool:
@@ -71,13 +71,13 @@ class KafkaSink(KafkaTopic, Sink):
         self.verify(ctx, frame)
         told = {BATCH_HEADER: str(batch.n), WRITER_HEADER: batch.txn.app_id}
         messages = self._shape().messages(frame, told)
-        options = {**self._patience(), **self.access(ctx.site).for_spark()}
+        options = {**self._patience(), **self.access(ctx.project_ctx).for_spark()}
         rows = send(messages, topic=self.topic, options=options)
         return CommitInfo(committed=True, rows_inserted=rows, note=_AT_LEAST_ONCE)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
         self._shape().require(frame)
-        self.reader(ctx.site).info()
+        self.reader(ctx.project_ctx).info()
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         self.verify(ctx, frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from deltaworks.connectors.databases.dialect import Server
+from deltaworks.connectors.databases.dialect import Dialect
 from deltaworks.connectors.databases.mysql import MYSQL
 from deltaworks.connectors.databases.sink import DatabaseSink
 from deltaworks.contracts.plugin import Example
@@ -14,5 +14,5 @@ class MysqlSink(DatabaseSink):
     """A table of MySQL or MariaDB; each batch is staged and moved in by one transaction."""
 
     connector: ClassVar[str] = "mysql"
-    server: ClassVar[Server] = MYSQL
+    server: ClassVar[Dialect] = MYSQL
     example: ClassVar[Example] = {"credential": "shop", "table": "orders"}

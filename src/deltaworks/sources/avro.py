@@ -28,5 +28,5 @@ class AvroSource(ColumnSource):
         return avro_header(file)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
-        refuse_other_files(bounds, _BEGINNING, kind=self.file_kind, stores=ctx.site.stores)
+        refuse_other_files(bounds, _BEGINNING, kind=self.file_kind, stores=ctx.project_ctx.stores)
         return super().read(ctx, bounds)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 from deltaworks.connectors.delta.source import TableSource
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.timestamp import Moment
 from deltaworks.model.batch import VERSION, Bounds
@@ -53,29 +53,31 @@ class DeltaSource(TableSource):
     def reads_increments(self) -> bool:
         return self.incremental
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        found = self.info(site, self._version(site))
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
+        found = self.info(project_ctx, self._version(project_ctx))
         if not self.incremental:
             position = {"version": found.version, "rows": found.rows}
             return Bounds(kind=VERSION, identity=found.table_id, position=position)
-        position = {**self.position(site, found.version), "rows": found.rows}
+        position = {**self.position(project_ctx, found.version), "rows": found.rows}
         if since is not None and since.kind == VERSION:
-            last = self.last_read(site, since, found)
-            self.refuse_lost_history(site, last, found.version)
+            last = self.last_read(project_ctx, since, found)
+            self.refuse_lost_history(project_ctx, last, found.version)
             switched = self.skip_change_commits or self.ignore_changes
-            self.refuse_set_back(site, last, found.version, replaced=not switched)
+            self.refuse_set_back(project_ctx, last, found.version, replaced=not switched)
             position |= {"rows": None, "since_version": last}
         return Bounds(kind=VERSION, identity=found.table_id, position=position)
 
-    def _version(self, site: Site) -> int | None:
+    def _version(self, project_ctx: ProjectContext) -> int | None:
         from deltaworks.engines.deltars.log.commits import version_at
 
         if self.timestamp_as_of is None:
             return self.version_as_of
-        self.info(site)
-        return version_at(self.location(site), parse_moment(self.timestamp_as_of), site.stores)
+        self.info(project_ctx)
+        return version_at(
+            self.location(project_ctx), parse_timestamp(self.timestamp_as_of), project_ctx.stores
+        )
 
-    def rows(self, site: Site, bounds: Bounds) -> int | None:
+    def rows(self, project_ctx: ProjectContext, bounds: Bounds) -> int | None:
         rows: int | None = bounds.position["rows"]
         return rows
 
@@ -83,7 +85,7 @@ class DeltaSource(TableSource):
         from deltaworks.engines.spark.delta.tables import SparkEngine
         from deltaworks.engines.spark.read.delta_increments import ChangePolicy, added_rows
 
-        location, version = self.location(ctx.site), bounds.position["version"]
+        location, version = self.location(ctx.project_ctx), bounds.position["version"]
         since = bounds.position.get("since_version")
         if since is None:
             return SparkEngine(ctx.spark).read(location, version=version)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 from deltaworks.connectors.delta.source import TableSource
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.timestamp import Moment
 from deltaworks.errors import InputError, VersionNotFound
@@ -58,36 +58,40 @@ class DeltaChangesSource(TableSource):
     def reads_increments(self) -> bool:
         return self.incremental
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        latest = self.info(site)
-        last = self._last(site, latest.version)
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
+        latest = self.info(project_ctx)
+        last = self._last(project_ctx, latest.version)
         if since is not None and since.kind == VERSION:
-            before: int | None = self.last_read(site, since, latest)
+            before: int | None = self.last_read(project_ctx, since, latest)
         else:
-            before = self._before(site, latest.version)
-        position = self.position(site, last) if self.incremental else {"version": last}
+            before = self._before(project_ctx, latest.version)
+        position = self.position(project_ctx, last) if self.incremental else {"version": last}
         if before is not None:
             position["since_version"] = before
-            self._refuse_what_is_not_kept(site, before, last, latest.version)
+            self._refuse_what_is_not_kept(project_ctx, before, last, latest.version)
         return Bounds(kind=VERSION, identity=latest.table_id, position=position)
 
-    def _before(self, site: Site, latest: int) -> int | None:
+    def _before(self, project_ctx: ProjectContext, latest: int) -> int | None:
         """The version before the first whose changes are read; None to read the table itself."""
         from deltaworks.engines.deltars.log.commits import version_from
 
         if self.starting_timestamp is not None:
-            moment = parse_moment(self.starting_timestamp)
-            return version_from(self.location(site), moment, site.stores) - 1
+            moment = parse_timestamp(self.starting_timestamp)
+            return version_from(self.location(project_ctx), moment, project_ctx.stores) - 1
         if self.starting_version is None:
             return None
         self._refuse_beyond("starting_version", self.starting_version, latest)
         return self.starting_version - 1
 
-    def _last(self, site: Site, latest: int) -> int:
+    def _last(self, project_ctx: ProjectContext, latest: int) -> int:
         from deltaworks.engines.deltars.log.commits import version_at
 
         if self.ending_timestamp is not None:
-            return version_at(self.location(site), parse_moment(self.ending_timestamp), site.stores)
+            return version_at(
+                self.location(project_ctx),
+                parse_timestamp(self.ending_timestamp),
+                project_ctx.stores,
+            )
         if self.ending_version is None:
             return latest
         self._refuse_beyond("ending_version", self.ending_version, latest)
@@ -100,7 +104,9 @@ class DeltaChangesSource(TableSource):
                 hint=f"its versions go from 0 to {latest}",
             )
 
-    def _refuse_what_is_not_kept(self, site: Site, before: int, last: int, latest: int) -> None:
+    def _refuse_what_is_not_kept(
+        self, project_ctx: ProjectContext, before: int, last: int, latest: int
+    ) -> None:
         """Changes are told by every commit in between, and only while the feed was on."""
         label = self.table or self.path
         if before > last and not self.incremental:
@@ -108,11 +114,11 @@ class DeltaChangesSource(TableSource):
                 f'"{label}": the start of the changes lies after their end',
                 hint=f"the start is version {before + 1}, the end version {last}",
             )
-        self.refuse_lost_history(site, before, latest)
+        self.refuse_lost_history(project_ctx, before, latest)
         if before == last:
             return
         for version in (before + 1, last):
-            if not is_on(self.info(site, version).properties, FEED):
+            if not is_on(self.info(project_ctx, version).properties, FEED):
                 raise InputError(
                     f'"{label}" kept no feed of its changes at version {version}',
                     hint="say `change_feed: true` where it is written, and start at a version "
@@ -125,9 +131,11 @@ class DeltaChangesSource(TableSource):
             table_as_inserts,
         )
 
-        location, version = self.location(ctx.site), bounds.position["version"]
+        location, version = self.location(ctx.project_ctx), bounds.position["version"]
         before = bounds.position.get("since_version")
         if before is None or before == version:  # Spark refuses a range without a version
-            rows = table_as_inserts(ctx.spark, location, version=version, stores=ctx.site.stores)
+            rows = table_as_inserts(
+                ctx.spark, location, version=version, stores=ctx.project_ctx.stores
+            )
             return rows if before is None else rows.limit(0)
         return changes_between(ctx.spark, location, first=before + 1, last=version)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from deltaworks.connectors.databases.connection_params import require_allowed, require_host
 from deltaworks.connectors.databases.jdbc_urls import ALLOWED_OPTIONS, SYSTEMS
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import Example, Names, TextMap
 from deltaworks.contracts.source import Source
@@ -71,25 +71,25 @@ class JdbcSource(NeedsCredential, Source):
             found.append(problem.message)
         return tuple(found)
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        url, what = self._url(site), self.table or self.query
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
+        url, what = self._url(project_ctx), self.table or self.query
         return Bounds(kind=UNBOUNDED, identity=f"jdbc {url} {what}")
 
-    def probe(self, site: Site) -> str:
-        self._url(site)
-        record = self.connection(site)
+    def probe(self, project_ctx: ProjectContext) -> str:
+        self._url(project_ctx)
+        record = self.connection(project_ctx)
         host, port = self.host or record.host, self.port or record.port
         reach(host, port or SYSTEMS[self.system].port)
         return "the server answers; only a run tries the driver and the login"
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         return "what a table or query gave once cannot be asked of the database again"
 
-    def changed_while_read(self, site: Site, bounds: Bounds) -> str:
+    def changed_while_read(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         return ""
 
-    def _url(self, site: Site) -> str:
-        record = self.connection(site)
+    def _url(self, project_ctx: ProjectContext) -> str:
+        record = self.connection(project_ctx)
         host, database = self.host or record.host, self.database or record.database
         if not host or not database:
             raise ConfigError(
@@ -101,13 +101,13 @@ class JdbcSource(NeedsCredential, Source):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.read.any_jdbc import AnyJdbc
 
-        record = self.connection(ctx.site)
+        record = self.connection(ctx.project_ctx)
         require_allowed(record.options, ALLOWED_OPTIONS, server=self.system)
         given = AnyJdbc(
             spark=ctx.spark,
-            url=self._url(ctx.site),
+            url=self._url(ctx.project_ctx),
             driver=SYSTEMS[self.system].driver,
-            jar=ctx.site.path(self.driver_jar),
+            jar=ctx.project_ctx.path(self.driver_jar),
             jar_sha256=self.driver_sha256,
             user=record.user,
             password=record.secret("password"),

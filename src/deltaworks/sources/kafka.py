@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 from deltaworks.connectors.kafka.offsets import (
     identity_of,
     offset_bounds,
@@ -21,7 +21,7 @@ from deltaworks.connectors.kafka.offsets import (
 )
 from deltaworks.connectors.kafka.options import KafkaTopic
 from deltaworks.connectors.kafka.topics import Offsets, TopicReader
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.expression import SchemaText
 from deltaworks.contracts.plugin import Example, Names
 from deltaworks.contracts.source import Source
@@ -121,8 +121,8 @@ class KafkaSource(KafkaTopic, Source):
     def finds_columns(self) -> bool:
         return self.format == "json" and (self.schema_ is None or self.unknown_columns == "keep")
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        reader = self.reader(site, self.isolation)
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
+        reader = self.reader(project_ctx, self.isolation)
         info = reader.info()
         identity = identity_of(self.topic, info)
         earliest, latest = reader.earliest(info.partitions), reader.latest(info.partitions)
@@ -150,14 +150,14 @@ class KafkaSource(KafkaTopic, Source):
 
     def _start(self, reader: TopicReader, earliest: Offsets, latest: Offsets) -> dict[int, int]:
         if self.starting_timestamp is not None:
-            return reader.at(earliest, parse_moment(self.starting_timestamp))
+            return reader.at(earliest, parse_timestamp(self.starting_timestamp))
         if isinstance(self.starting_offsets, dict):
             return within(self.topic, self.starting_offsets, earliest, latest)
         return dict(latest if self.starting_offsets == "latest" else earliest)
 
     def _end(self, reader: TopicReader, earliest: Offsets, latest: Offsets) -> dict[int, int]:
         if self.ending_timestamp is not None:
-            return reader.at(earliest, parse_moment(self.ending_timestamp))
+            return reader.at(earliest, parse_timestamp(self.ending_timestamp))
         if isinstance(self.ending_offsets, dict):
             return within(self.topic, self.ending_offsets, earliest, latest)
         return dict(latest)
@@ -170,20 +170,20 @@ class KafkaSource(KafkaTopic, Source):
                     hint=f"the start is offset {offset:,}, the end {end[part]:,}",
                 )
 
-    def start_at(self, site: Site, point: str) -> Bounds | None:
-        reader = self.reader(site, self.isolation)
+    def start_at(self, project_ctx: ProjectContext, point: str) -> Bounds | None:
+        reader = self.reader(project_ctx, self.isolation)
         info = reader.info()
         if point == "earliest":
             start = reader.earliest(info.partitions)
         elif point == "latest":
             start = reader.latest(info.partitions)
         else:
-            start = reader.at(info.partitions, parse_moment(point))
+            start = reader.at(info.partitions, parse_timestamp(point))
         identity = identity_of(self.topic, info)
         return offset_bounds(identity, start, start, first=start, most=None)
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
-        reader = self.reader(site, self.isolation)
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
+        reader = self.reader(project_ctx, self.isolation)
         try:
             info = reader.info()
         except InputError as problem:  # no topic; a cluster that is silent is no answer
@@ -204,11 +204,11 @@ class KafkaSource(KafkaTopic, Source):
         return next(odd, "").rstrip("_")
 
     def arrow_batches(
-        self, site: Site, bounds: Bounds, columns: pa.Schema
+        self, project_ctx: ProjectContext, bounds: Bounds, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         from deltaworks.connectors.kafka.consumer import arrow_rows, consumed
 
-        reader = self.reader(site, self.isolation)
+        reader = self.reader(project_ctx, self.isolation)
         for part in consumed(reader, offsets_in(bounds, "start"), offsets_in(bounds, "end")):
             yield from arrow_rows(part, columns, topic=self.topic).to_batches()
 
@@ -219,7 +219,7 @@ class KafkaSource(KafkaTopic, Source):
             spark=ctx.spark,
             topic=self.topic,
             value_format=self.format,
-            avro_schema=self._avro(ctx.site),
+            avro_schema=self._avro(ctx.project_ctx),
             parts=self.message_columns,
             text_key=self.key_format == "string",
         )
@@ -227,7 +227,7 @@ class KafkaSource(KafkaTopic, Source):
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         rows = self._rows(ctx)
         options = {
-            **self.access(ctx.site).for_spark(),
+            **self.access(ctx.project_ctx).for_spark(),
             "kafka.isolation.level": self.isolation,
             "kafkaConsumer.pollTimeoutMs": str(self.wait_ms),
         }
@@ -242,7 +242,7 @@ class KafkaSource(KafkaTopic, Source):
         if _UNTOLD not in error.message:
             return error
         try:
-            self.reader(ctx.site, self.isolation).info()
+            self.reader(ctx.project_ctx, self.isolation).info()
         except StorageError as silent:
             return silent
         return error
@@ -267,7 +267,7 @@ class KafkaSource(KafkaTopic, Source):
         if self.schema_ is not None:
             return self._compared(ctx, rows, messages)
         found = rows.found_columns(messages)
-        columns = self._as_table(ctx.site, found) if self.schema_of else found
+        columns = self._as_table(ctx.project_ctx, found) if self.schema_of else found
         if not columns.fields:
             raise InputError(
                 f'the messages of topic "{self.topic}" hold no record that would tell its columns',
@@ -291,7 +291,7 @@ class KafkaSource(KafkaTopic, Source):
             judge_fields(declared, found, drift, ctx.warn, first=first)
         return with_others(declared, found) if self.unknown_columns == "keep" else declared
 
-    def _as_table(self, site: Site, found: StructType) -> StructType:
+    def _as_table(self, project_ctx: ProjectContext, found: StructType) -> StructType:
         """The table's columns, then those that only the values have; all found ones without it."""
         from pyspark.sql.types import StructField, StructType
 
@@ -300,7 +300,9 @@ class KafkaSource(KafkaTopic, Source):
 
         is_path = "/" in self.schema_of
         table, path = ("", self.schema_of) if is_path else (self.schema_of, "")
-        info = DeltaRsEngine(site.stores).info(site.table(table=table, path=path).location)
+        info = DeltaRsEngine(project_ctx.stores).info(
+            project_ctx.table(table=table, path=path).location
+        )
         if info is None:
             return found
         its = StructType.fromJson(json.loads(info.schema.document)).fields
@@ -309,12 +311,12 @@ class KafkaSource(KafkaTopic, Source):
         named = {field.name.lower() for field in known}
         return StructType([*known, *(f for f in found.fields if f.name.lower() not in named)])
 
-    def _avro(self, site: Site) -> str:
+    def _avro(self, project_ctx: ProjectContext) -> str:
         text = self.avro_schema.strip()
         if not text or text.startswith(("{", "[", '"')):
             return text
         try:
-            return Path(site.path(text)).read_text(encoding="utf-8")
+            return Path(project_ctx.path(text)).read_text(encoding="utf-8")
         except OSError as problem:
             raise InputError(
                 f'avro_schema: file "{text}" cannot be read: {problem.strerror}',

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import IO, ClassVar
 
 from deltaworks.connectors.files.columnar_source import ColumnSource
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.plugin import Example
 from deltaworks.model.batch import Bounds
 from deltaworks.storage.drift import Drift
@@ -26,8 +26,8 @@ class OrcSource(ColumnSource):
     def look(file: str | IO[bytes]) -> Footer:
         return orc_footer(file)
 
-    def rows(self, site: Site, bounds: Bounds) -> int | None:
-        return self.rows_in_footers(site, bounds)
+    def rows(self, project_ctx: ProjectContext, bounds: Bounds) -> int | None:
+        return self.rows_in_footers(project_ctx, bounds)
 
     def drift(self) -> Drift:
         told = super().drift()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from deltaworks.connectors.databases.dialect import Server
+from deltaworks.connectors.databases.dialect import Dialect
 from deltaworks.connectors.databases.postgres import POSTGRES
 from deltaworks.connectors.databases.source import DatabaseSource
 from deltaworks.contracts.plugin import Example
@@ -14,5 +14,5 @@ class PostgresSource(DatabaseSource):
     """Rows of PostgreSQL, all as of one moment however many connections read them."""
 
     connector: ClassVar[str] = "postgres"
-    server: ClassVar[Server] = POSTGRES
+    server: ClassVar[Dialect] = POSTGRES
     example: ClassVar[Example] = {"credential": "shop", "table": "orders"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.expression import tables_of
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.source import Source
@@ -46,32 +46,32 @@ class SqlSource(Source):
         """Names in the query -> tables of the warehouse."""
         return {name: self.inputs.get(name, name) for name in tables_of(self.query)}
 
-    def _locations(self, site: Site) -> Iterator[tuple[str, str, str]]:
+    def _locations(self, project_ctx: ProjectContext) -> Iterator[tuple[str, str, str]]:
         for name, table in self._tables().items():
-            yield name, table, site.table(table=table, path="").location
+            yield name, table, project_ctx.table(table=table, path="").location
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
-        return tuple(location for _, _, location in self._locations(site))
+    def tables_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
+        return tuple(location for _, _, location in self._locations(project_ctx))
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
         from deltaworks.connectors.delta.source import table_info
 
         tables = {}
-        for name, table, location in self._locations(site):
-            found = table_info(location, label=table, stores=site.stores)
+        for name, table, location in self._locations(project_ctx):
+            found = table_info(location, label=table, stores=project_ctx.stores)
             tables[name] = {"id": found.table_id, "version": found.version}
         return Bounds(kind=VERSIONS, identity=self.query, position={"tables": tables})
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         from deltaworks.connectors.delta.source import table_info
 
         if bounds.identity != self.query:
             return "the query has changed"
-        for name, table, location in self._locations(site):
+        for name, table, location in self._locations(project_ctx):
             pinned = bounds.position["tables"][name]
             try:
                 found = table_info(
-                    location, label=table, version=pinned["version"], stores=site.stores
+                    location, label=table, version=pinned["version"], stores=project_ctx.stores
                 )
             except DeltaworksError as problem:
                 return problem.message
@@ -83,7 +83,7 @@ class SqlSource(Source):
         from deltaworks.engines.spark.delta.tables import SparkEngine
         from deltaworks.engines.spark.frames.columns import quoted
 
-        for name, _, location in self._locations(ctx.site):
+        for name, _, location in self._locations(ctx.project_ctx):
             version = bounds.position["tables"][name]["version"]
             frame = SparkEngine(ctx.spark).read(location, version=version)
             frame.createOrReplaceTempView(quoted(name))

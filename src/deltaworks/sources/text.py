@@ -48,4 +48,4 @@ class TextSource(FileSource):
 
         if "encoding" not in error.context:
             return error
-        return find_other_text(error, bounds, self.encoding, ctx.site.stores)
+        return find_other_text(error, bounds, self.encoding, ctx.project_ctx.stores)

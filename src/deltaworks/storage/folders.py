@@ -9,12 +9,12 @@ from pathlib import Path
 from deltaworks.errors import StorageError
 from deltaworks.model.table_ref import is_url
 
-_LEAST_FREE_BYTES = 256 * 1024
+_MIN_FREE_BYTES = 256 * 1024
 
 
-def refuse_unwritable_place(location: str) -> None:
+def refuse_unwritable(location: str) -> None:
     """delta-rs panics, on the user's screen, where a disk is full or a folder is not ours."""
-    if not has_room(location, _LEAST_FREE_BYTES):
+    if not has_room(location, _MIN_FREE_BYTES):
         raise StorageError(
             f'no space left on the disk of "{location}"', hint="free some space and run it again"
         )

@@ -15,7 +15,7 @@ from deltaworks.model.table_ref import is_url
 from deltaworks.storage.listing import damaged_file, unreadable_file
 from deltaworks.storage.paths import open_bytes
 
-_MOST_FOOTERS = 1_000
+_MAX_FOOTERS = 1_000
 _THREADS = 8
 _AVRO_SCHEMA = b"avro.schema"
 _FIELD_ID = re.compile(r" field_id=-?\d+")
@@ -31,20 +31,20 @@ class Footer:
     """Its columns and their types: files with the same text are read alike."""
 
 
-Look = Callable[[str | IO[bytes]], Footer]
+FooterReader = Callable[[str | IO[bytes]], Footer]
 
 
 def rows_in_footers(
-    bounds: Bounds, look: Look, *, kind: str, stores: Stores = NO_STORES
+    bounds: Bounds, look: FooterReader, *, kind: str, stores: Stores = NO_STORES
 ) -> int | None:
     """The rows of all files, told by their footers; None when there are too many to ask."""
-    if len(bounds.files) > _MOST_FOOTERS:
+    if len(bounds.files) > _MAX_FOOTERS:
         return None
     return sum(footer.rows or 0 for footer in _footers(bounds, look, kind, stores))
 
 
 def alike(
-    bounds: Bounds, look: Look, *, kind: str, stores: Stores = NO_STORES
+    bounds: Bounds, look: FooterReader, *, kind: str, stores: Stores = NO_STORES
 ) -> tuple[Bounds, ...]:
     """The files in groups of the same columns and types, in the order of their first files."""
     groups: dict[str, list[FileStamp]] = {}
@@ -104,7 +104,7 @@ def _long(file: IO[bytes]) -> int:
 class _Question:
     """A look into a file as it was stamped, so that the answer holds for as long as the stamp."""
 
-    look: Look
+    look: FooterReader
     stamp: FileStamp
     seen: str
     stores: Stores = field(compare=False)
@@ -122,7 +122,7 @@ def _kept_answer(question: _Question) -> Footer:
     return question.asked()
 
 
-def _footers(bounds: Bounds, look: Look, kind: str, stores: Stores) -> list[Footer]:
+def _footers(bounds: Bounds, look: FooterReader, kind: str, stores: Stores) -> list[Footer]:
     import pyarrow as pa
 
     def answer(stamp: FileStamp) -> Footer:

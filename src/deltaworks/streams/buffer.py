@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Stored = TypeVar("Stored")
 _FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 2.0
+_MAX_PAUSE_S = 2.0
 
 
 @dataclass(eq=False)
@@ -216,7 +216,7 @@ class EpochBuffer(Generic[Stored]):
             except StorageError:
                 if time.monotonic() + pause >= end or self._stop.wait(pause):
                     raise
-                pause = min(pause * 2, _LONGEST_PAUSE_S)
+                pause = min(pause * 2, _MAX_PAUSE_S)
             else:
                 self._release(chunk)
                 return stored

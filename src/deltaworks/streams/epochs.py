@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace, TableRestore
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation, TableRestore
 from deltaworks.model.epochs import EpochRecord
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import TableRef
@@ -14,7 +14,7 @@ def table_epochs(
     ref: TableRef, *, storage_options: Mapping[str, str] | None = None
 ) -> tuple[EpochRecord, ...]:
     """The epochs of every writer, oldest first, as far back as the table's log goes."""
-    place = TablePlace(ref.location, dict(storage_options or {}))
+    place = TableLocation(ref.location, dict(storage_options or {}))
     table = EpochTable(place, place.open())
     alive = _alive(table.version, table.restores(-1))
     return tuple(_record(commit, alive) for commit in table.epochs())

@@ -18,11 +18,11 @@ from deltaworks.errors import CommitConflict, DeltaworksError, GuardError
 from deltaworks.model.table_ref import is_url
 from deltaworks.streams.os_errors import plainly
 
-_MOST_FILES = 64
+_MAX_FILES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpkeepPlan:
+class MaintenancePlan:
     """How often a table is looked after."""
 
     checkpoint_every: int = 20
@@ -37,22 +37,22 @@ class UpkeepPlan:
     """What a small file is."""
 
 
-class Upkeep:
+class Maintenance:
     """One thread that keeps a table quick."""
 
     def __init__(
         self,
         table: EpochTable,
-        plan: UpkeepPlan,
+        plan: MaintenancePlan,
         *,
         shared_lock: Callable[[], AbstractContextManager[object]],
-        joining_lock: Callable[[], AbstractContextManager[object]],
+        compaction_lock: Callable[[], AbstractContextManager[object]],
         warn: Callable[[str], None],
     ) -> None:
         self._own = table
         self._plan = plan
         self._lock = shared_lock
-        self._joining = joining_lock
+        self._joining = compaction_lock
         self._warn = warn
         self._pool = ThreadPoolExecutor(1, "deltaworks-upkeep")
         self._guard = threading.Lock()
@@ -117,7 +117,7 @@ class Upkeep:
                 self._warn(what)
 
     def _compact(self, table: EpochTable) -> None:
-        most = self._most_files(table)
+        most = self._max_files(table)
         if not most or table.small_files(self._plan.small_bytes) < most:
             return
         with suppress(GuardError, CommitConflict), self._joining(), self._lock():
@@ -129,7 +129,7 @@ class Upkeep:
         """Whether joined files are looked after: in a bucket, by the writer that joins them."""
         return not is_url(table.location) or bool(self._plan.compact_files)
 
-    def _most_files(self, table: EpochTable) -> int:
+    def _max_files(self, table: EpochTable) -> int:
         if self._plan.compact_files is not None:
             return self._plan.compact_files
-        return 0 if is_url(table.location) else _MOST_FILES
+        return 0 if is_url(table.location) else _MAX_FILES

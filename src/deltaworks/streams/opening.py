@@ -17,7 +17,7 @@ from deltaworks.engines.deltars.log.commits import check_log, refuse_disputed
 from deltaworks.engines.deltars.schemas import delta_schema, refuse_nameless_types
 from deltaworks.engines.deltars.write.data_files import DataFolder
 from deltaworks.engines.deltars.write.epoch_table import EpochTable
-from deltaworks.engines.deltars.write.table_location import TablePlace, refuse_misread
+from deltaworks.engines.deltars.write.table_location import TableLocation, refuse_misread
 from deltaworks.engines.deltars.write.write_support import (
     PARTITION_TYPES,
     SPARK_CAN,
@@ -33,10 +33,10 @@ from deltaworks.errors import (
 from deltaworks.model.epochs import Limits
 from deltaworks.model.events import Event, Warned
 from deltaworks.model.table_ref import TableRef, absolute, is_url
-from deltaworks.storage.locks.file_lock import joining_lock, locked, table_lock, writer_lock
+from deltaworks.storage.locks.file_lock import compaction_lock, locked, table_lock, writer_lock
 from deltaworks.streams.commit_rows import AppendLanding, Landing, ReplaceLanding, Spool
 from deltaworks.streams.identity import Writer, fence, position_of, refuse_writer_id, writer_of
-from deltaworks.streams.maintenance import Upkeep, UpkeepPlan
+from deltaworks.streams.maintenance import Maintenance, MaintenancePlan
 from deltaworks.streams.merge_rows import MergeLanding, refuse_rewriting
 from deltaworks.streams.os_errors import plainly
 from deltaworks.streams.rows import Fitting
@@ -72,12 +72,12 @@ class StreamOptions:
     allow_gaps: bool = False
     evolution: Evolution = "refuse"
     limits: Limits = field(default_factory=Limits)
-    upkeep: UpkeepPlan = field(default_factory=UpkeepPlan)
+    upkeep: MaintenancePlan = field(default_factory=MaintenancePlan)
     storage_options: Mapping[str, str] = field(default_factory=dict)
     lock_wait_seconds: float = 30.0
 
 
-class StreamWords(TypedDict, total=False):
+class StreamKwargs(TypedDict, total=False):
     """The same, as keywords of a call."""
 
     mode: Mode
@@ -87,13 +87,13 @@ class StreamWords(TypedDict, total=False):
     allow_gaps: bool
     evolution: Evolution
     limits: Limits
-    upkeep: UpkeepPlan
+    upkeep: MaintenancePlan
     storage_options: Mapping[str, str]
     lock_wait_seconds: float
 
 
 def stream_into(
-    path: str, *, writer_id: str, new_table: NewTable | None = None, **options: Unpack[StreamWords]
+    path: str, *, writer_id: str, new_table: NewTable | None = None, **options: Unpack[StreamKwargs]
 ) -> EpochSink[Any]:
     """A sink for the table at a path or address, without a project."""
     location = absolute(path, root=Path.cwd())
@@ -112,7 +112,7 @@ def open_stream(
     refuse_writer_id(options.writer_id)
     _refuse_options(options)
     refuse_misread(ref.location)
-    place = TablePlace(ref.location, dict(options.storage_options))
+    place = TableLocation(ref.location, dict(options.storage_options))
     locks = _Locks(ref.location, options)
     with plainly(ref.location), ExitStack() as stack:
         stack.enter_context(locks.own())
@@ -162,7 +162,7 @@ class _Locks:
 
     def joining(self) -> AbstractContextManager[object]:
         """Nobody else joins files of the table meanwhile; whoever would have to wait does not."""
-        return self._held(joining_lock(self._folder), wait_seconds=0)
+        return self._held(compaction_lock(self._folder), wait_seconds=0)
 
     def alone(self) -> AbstractContextManager[object]:
         """Nobody else makes the table meanwhile."""
@@ -194,7 +194,7 @@ def _refuse_options(options: StreamOptions) -> None:
         raise ConfigError("op_column is for changelogs", hint='use mode="changelog"')
 
 
-def _opened(place: TablePlace, ref: TableRef, new: NewTable, locks: _Locks) -> Any:
+def _opened(place: TableLocation, ref: TableRef, new: NewTable, locks: _Locks) -> Any:
     try:
         return place.open()
     except TableNotFound:
@@ -306,10 +306,10 @@ def _upkeep(
     locks: _Locks,
     label: str,
     tell: Callable[[Event], None],
-) -> Upkeep:
+) -> Maintenance:
     def warn(message: str) -> None:
         tell(Warned(run_id=options.writer_id, pipeline=label, message=message))
 
-    return Upkeep(
-        table, options.upkeep, shared_lock=locks.shared, joining_lock=locks.joining, warn=warn
+    return Maintenance(
+        table, options.upkeep, shared_lock=locks.shared, compaction_lock=locks.joining, warn=warn
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_LONGEST_NAME = 255
+_MAX_NAME = 255
 """The bytes that the name of a folder may have."""
 
 
@@ -128,7 +128,7 @@ class Fitting:
         for name in self._folders:
             column = rows.column(name)
             texts = column.unique().to_pylist() if kinds.is_string(column.type) else []
-            if any(len(quote(f"{name}={text}", safe="")) > _LONGEST_NAME for text in texts if text):
+            if any(len(quote(f"{name}={text}", safe="")) > _MAX_NAME for text in texts if text):
                 raise InputError(
                     f'partition column "{name}" of "{self._label}" has a text that is too long '
                     "for the name of a folder",

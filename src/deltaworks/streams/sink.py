@@ -32,7 +32,7 @@ from deltaworks.model.schema import Schema
 from deltaworks.streams.buffer import EpochBuffer, Sealed
 from deltaworks.streams.commit_rows import Landed, Landing
 from deltaworks.streams.identity import Position, Writer, transactions
-from deltaworks.streams.maintenance import Upkeep
+from deltaworks.streams.maintenance import Maintenance
 from deltaworks.streams.os_errors import plainly
 from deltaworks.streams.rows import arrow_table
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Stored = TypeVar("Stored")
 _FIRST_PAUSE_S = 0.01
-_LONGEST_PAUSE_S = 2.0
+_MAX_PAUSE_S = 2.0
 _CHANGED = "the table's columns or properties changed while the stream was open"
 _ANEW = "the table was dropped and made anew while the stream was open"
 _DROPPED = "the table was dropped while the stream was open"
@@ -58,7 +58,7 @@ class EpochSink(Generic[Stored]):
         position: Position,
         landing: Landing[Stored],
         limits: Limits,
-        upkeep: Upkeep,
+        upkeep: Maintenance,
         shared_lock: Callable[[], AbstractContextManager[object]],
         allow_gaps: bool = False,
         tell: Callable[[Event], None] = lambda _: None,
@@ -288,7 +288,7 @@ class EpochSink(Generic[Stored]):
                 if not passes or time.monotonic() + pause >= end:
                     return self._last_look(epoch, problem)
             time.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
+            pause = min(pause * 2, _MAX_PAUSE_S)
             self._stale = True
 
     def _attempt(self, epoch: int, rows: int, stored: tuple[Stored, ...]) -> Landed:

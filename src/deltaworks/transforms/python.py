@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.expression import SchemaText
 from deltaworks.contracts.plugin import Example
 from deltaworks.contracts.transform import Transform
@@ -52,27 +52,27 @@ class PythonTransform(Transform):
     def columns_known(self) -> bool:
         return self.row
 
-    def code_fingerprint(self, site: Site) -> str:
-        return self._found(site, self.name or self.plugin_type()).fingerprint()
+    def code_fingerprint(self, project_ctx: ProjectContext) -> str:
+        return self._found(project_ctx, self.name or self.plugin_type()).fingerprint()
 
-    def code_problems(self, site: Site) -> tuple[Problem, ...]:
+    def code_problems(self, project_ctx: ProjectContext) -> tuple[Problem, ...]:
         try:
-            found = self._found(site, self.name or self.plugin_type()).problem(row=self.row)
+            found = self._found(project_ctx, self.name or self.plugin_type()).problem(row=self.row)
         except SpecError as error:
             return error.problems
         return (found,) if found else ()
 
-    def _found(self, site: Site, step: str) -> ProjectFunction:
+    def _found(self, project_ctx: ProjectContext, step: str) -> ProjectFunction:
         from deltaworks.engines.spark.transforms.python import ProjectFunction
 
-        return ProjectFunction.named(self.function, root=site.root, step=step)
+        return ProjectFunction.named(self.function, root=project_ctx.root, step=step)
 
     def apply(
         self, ctx: RunContext, frame: DataFrame, others: Mapping[str, DataFrame]
     ) -> DataFrame:
         from deltaworks.engines.spark.frames.columns import declared_columns, refuse_twins
 
-        function = self._found(ctx.site, ctx.step or self.name or self.plugin_type())
+        function = self._found(ctx.project_ctx, ctx.step or self.name or self.plugin_type())
         if self.schema_ is not None:
             result = function.on_rows(frame, declared_columns(self.schema_))
         else:

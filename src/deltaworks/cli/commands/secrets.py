@@ -143,7 +143,7 @@ def open_credential(
 
 
 def _vault(project: str, profile: str) -> Vault:
-    return Project.open(project, profile=profile).site.vault
+    return Project.open(project, profile=profile).project_ctx.vault
 
 
 def _given(

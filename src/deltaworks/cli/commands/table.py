@@ -17,8 +17,8 @@ from deltaworks.cli.options import (
     ProjectOption,
     TableArgument,
     VarOption,
-    parse_timestamp,
     parse_variables,
+    timestamp_option,
 )
 from deltaworks.cli.output import error_line, line, print_document, print_json, print_table
 from deltaworks.errors import ConfigError, GuardError
@@ -118,7 +118,7 @@ def restore(
         if (version is None) == (timestamp is None):
             raise ConfigError("say either --version or --timestamp")
         opened = Project.open(project, profile=profile, notify=error_line)
-        moment = None if timestamp is None else parse_timestamp(timestamp)
+        moment = None if timestamp is None else timestamp_option(timestamp)
         result = opened.restore(table, version=version, timestamp=moment, apply=apply)
         if as_json:
             print_json(result.to_json())

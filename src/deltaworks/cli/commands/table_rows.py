@@ -14,7 +14,7 @@ from deltaworks.cli.options import (
     ProfileOption,
     ProjectOption,
     TableArgument,
-    parse_timestamp,
+    timestamp_option,
 )
 from deltaworks.cli.output import error_line, print_json, print_table
 from deltaworks.cli.rows_output import CsvOption, LimitOption, VerboseOption, print_rows
@@ -51,7 +51,7 @@ def rows(
             columns=[name.strip() for name in columns.split(",") if name.strip()],
             where=where,
             version=version,
-            timestamp=None if timestamp is None else parse_timestamp(timestamp),
+            timestamp=None if timestamp is None else timestamp_option(timestamp),
             limit=limit or None,
         )
         print_rows(found, as_json=as_json, as_csv=as_csv, verbose=verbose)

@@ -24,7 +24,7 @@ from deltaworks.cli.run_options import open_project
 from deltaworks.errors import EXIT_DATA
 from deltaworks.model.results import CaseFailure, CaseResult
 
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 
 
 def run_tests(
@@ -84,7 +84,7 @@ def _print_failure(result: CaseResult, failure: CaseFailure) -> None:
     for text in more:
         line(f"  {text}")
     for sign, rows in (("-", failure.missing), ("+", failure.unexpected)):
-        for row in rows[:_MOST_ROWS]:
+        for row in rows[:_MAX_ROWS]:
             line(f"    {sign} {json.dumps(row, ensure_ascii=False)}")
-        if len(rows) > _MOST_ROWS:
-            line(f"    {sign} ... {len(rows) - _MOST_ROWS:,} more")
+        if len(rows) > _MAX_ROWS:
+            line(f"    {sign} ... {len(rows) - _MAX_ROWS:,} more")

@@ -59,11 +59,11 @@ class _Cost:
     def is_sane(self) -> bool:
         """Whether scrypt takes it."""
         powers = self.n > 1 and self.n & (self.n - 1) == 0
-        return powers and self.r > 0 and 0 < self.p <= _MOST_ROUNDS and self.memory <= _MOST_MEMORY
+        return powers and self.r > 0 and 0 < self.p <= _MAX_ROUNDS and self.memory <= _MAX_MEMORY
 
 
 _FIRST_COST, _COST = _Cost(2**14), _Cost(2**17)
-_MOST_ROUNDS, _MOST_MEMORY = 16, 2**31
+_MAX_ROUNDS, _MAX_MEMORY = 16, 2**31
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from deltaworks.connectors.databases.dialect import BATCHES, Conversation, Place, Server
+from deltaworks.connectors.databases.dialect import BATCHES, Connection, Dialect, Place
 
 _COLUMNS = (
     "id char(64) NOT NULL PRIMARY KEY, target varchar(255) NOT NULL, "
@@ -15,10 +15,10 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Books:
+class DatabaseBatches:
     """The notes about one table."""
 
-    server: Server
+    server: Dialect
     table: Place
 
     @property
@@ -26,39 +26,41 @@ class Books:
         """The table that holds the notes."""
         return Place(self.table.schema, BATCHES)
 
-    def make(self, talk: Conversation) -> None:
+    def make(self, connection: Connection) -> None:
         """Make the table of notes where there is none."""
-        if self.server.resolved(talk, self.place) is None:
-            talk.run(f"CREATE TABLE IF NOT EXISTS {self.server.sql_of(self.place)} ({_COLUMNS})")
+        if self.server.resolved(connection, self.place) is None:
+            connection.run(
+                f"CREATE TABLE IF NOT EXISTS {self.server.sql_of(self.place)} ({_COLUMNS})"
+            )
 
-    def last(self, talk: Conversation, writer: str) -> int | None:
+    def last(self, connection: Connection, writer: str) -> int | None:
         """The last batch of a writer that is in the table; one made anew by hand has none."""
-        if self.server.resolved(talk, self.place) is None:
+        if self.server.resolved(connection, self.place) is None:
             return None
-        found = talk.one(
+        found = connection.one(
             f"SELECT batch FROM {self.server.sql_of(self.place)} "
             "WHERE id = %s AND identity IN (%s, %s)",
             self._id(writer),
-            self.server.identity(talk, self.table),
+            self.server.identity(connection, self.table),
             self.table.label,  # what older versions noted for servers that tell no identity
         )
         return None if found is None else int(found)
 
-    def writers(self, talk: Conversation) -> tuple[str, ...]:
+    def writers(self, connection: Connection) -> tuple[str, ...]:
         """All who ever landed a batch in the table."""
-        if self.server.resolved(talk, self.place) is None:
+        if self.server.resolved(connection, self.place) is None:
             return ()
         sql = f"SELECT writer FROM {self.server.sql_of(self.place)} WHERE target = %s"
-        return tuple(row[0] for row in talk.rows(sql, self.table.label))
+        return tuple(row[0] for row in connection.rows(sql, self.table.label))
 
-    def note(self, talk: Conversation, writer: str, batch: int) -> None:
+    def note(self, connection: Connection, writer: str, batch: int) -> None:
         """Write a batch down; who else does so for the same writer waits for this transaction."""
         books, own = self.server.sql_of(self.place), self._id(writer)
-        identity, label = self.server.identity(talk, self.table), self.table.label
+        identity, label = self.server.identity(connection, self.table), self.table.label
         renamed = f"UPDATE {books} SET identity = %s WHERE target = %s AND identity = %s"
-        talk.run(renamed, identity, label, label)
-        talk.run(f"DELETE FROM {books} WHERE id = %s", own)
-        talk.run(
+        connection.run(renamed, identity, label, label)
+        connection.run(f"DELETE FROM {books} WHERE id = %s", own)
+        connection.run(
             f"INSERT INTO {books} (id, target, identity, writer, batch, landed_at) "
             "VALUES (%s, %s, %s, %s, %s, CURRENT_TIMESTAMP)",
             own,

@@ -49,17 +49,17 @@ def named_place(name: str) -> Place:
     return Place(schema, table)
 
 
-class Conversation:
+class Connection:
     """An open connection; every error of the driver arrives in our words."""
 
-    def __init__(self, server: Server, connection: Any, address: Address) -> None:
+    def __init__(self, server: Dialect, connection: Any, address: Address) -> None:
         self._server = server
         self._connection = connection
         self._address = address
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """What a query answers."""
-        with self._server.in_our_words(self._address), self._connection.cursor() as cursor:
+        with self._server.translate_errors(self._address), self._connection.cursor() as cursor:
             cursor.execute(sql, values or None)
             return list(cursor.fetchall())
 
@@ -70,19 +70,19 @@ class Conversation:
 
     def run(self, sql: str, *values: object) -> int:
         """Carry out a statement; how many rows it touched."""
-        with self._server.in_our_words(self._address), self._connection.cursor() as cursor:
+        with self._server.translate_errors(self._address), self._connection.cursor() as cursor:
             cursor.execute(sql, values or None)
             return int(cursor.rowcount)
 
     def described(self, sql: str) -> Sequence[Any]:
         """The columns of a query's answer, as the driver describes them."""
-        with self._server.in_our_words(self._address), self._connection.cursor() as cursor:
+        with self._server.translate_errors(self._address), self._connection.cursor() as cursor:
             cursor.execute(sql)
             return tuple(cursor.description or ())
 
     def commit(self) -> None:
         """Make everything since the last commit count."""
-        with self._server.in_our_words(self._address, committing=True):
+        with self._server.translate_errors(self._address, committing=True):
             self._connection.commit()
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Conversation:
         self._connection.close()
 
 
-class Server(ABC):
+class Dialect(ABC):
     """One kind of database server."""
 
     name: ClassVar[str]
@@ -102,16 +102,16 @@ class Server(ABC):
     """Whether an upsert updates a row that shares any unique key, not only that of the merge."""
 
     @contextmanager
-    def open(self, address: Address, *, read_only: bool) -> Iterator[Conversation]:
+    def open(self, address: Address, *, read_only: bool) -> Iterator[Connection]:
         """A conversation with the server; it ends with the block."""
-        with self.in_our_words(address, connecting=True):
+        with self.translate_errors(address, connecting=True):
             opened = self._connect(address)
-        talk = Conversation(self, opened, address)
+        connection = Connection(self, opened, address)
         try:
-            self.prepare(talk, read_only=read_only)
-            yield talk
+            self.prepare(connection, read_only=read_only)
+            yield connection
         finally:
-            talk.close()
+            connection.close()
 
     def driver(self, package: str) -> Any:
         """The Python package by which the server is asked."""
@@ -128,13 +128,13 @@ class Server(ABC):
         """A connection of the Python driver, without autocommit."""
 
     @abstractmethod
-    def in_our_words(
+    def translate_errors(
         self, address: Address, *, connecting: bool = False, committing: bool = False
     ) -> AbstractContextManager[None]:
         """Translate the driver's errors."""
 
     @abstractmethod
-    def prepare(self, talk: Conversation, *, read_only: bool) -> None:
+    def prepare(self, connection: Connection, *, read_only: bool) -> None:
         """Set up a fresh connection."""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Server(ABC):
         return ".".join(self.quoted(name) for name in names)
 
     @abstractmethod
-    def columns(self, talk: Conversation, relation: str) -> tuple[Column, ...]:
+    def columns(self, connection: Connection, relation: str) -> tuple[Column, ...]:
         """The columns of what stands behind a FROM."""
 
     @abstractmethod
@@ -175,23 +175,23 @@ class Server(ABC):
         return ()
 
     @abstractmethod
-    def resolved(self, talk: Conversation, place: Place) -> Place | None:
+    def resolved(self, connection: Connection, place: Place) -> Place | None:
         """The table with the schema it is really in; None when there is none."""
 
     @abstractmethod
-    def is_table(self, talk: Conversation, place: Place) -> bool:
+    def is_table(self, connection: Connection, place: Place) -> bool:
         """Whether it holds its rows itself, so that the same ones are there when asked again."""
 
     @abstractmethod
-    def home(self, talk: Conversation) -> str:
+    def home(self, connection: Connection) -> str:
         """The schema in which a table without one is made."""
 
     @abstractmethod
-    def identity(self, talk: Conversation, place: Place) -> str:
+    def identity(self, connection: Connection, place: Place) -> str:
         """Another one as soon as another table has the same name, where the server can tell."""
 
     @abstractmethod
-    def near_names(self, talk: Conversation, place: Place) -> list[str]:
+    def near_names(self, connection: Connection, place: Place) -> list[str]:
         """Tables that may have been meant."""
 
     @abstractmethod
@@ -218,19 +218,19 @@ class Server(ABC):
     def digest_sum(self, digest: str) -> str:
         """The sum of many digests, in which their order does not count."""
 
-    def mark(self, talk: Conversation, place: Place) -> str:
+    def mark(self, connection: Connection, place: Place) -> str:
         """The identity of a table that batches land in; it gets one where it has none."""
-        return self.identity(talk, place)
+        return self.identity(connection, place)
 
     @abstractmethod
-    def partition_key(self, talk: Conversation, place: Place) -> str:
+    def partition_key(self, connection: Connection, place: Place) -> str:
         """A column of the primary key that can be cut into ranges; empty when there is none."""
 
-    def blocks(self, talk: Conversation, place: Place) -> int:
+    def blocks(self, connection: Connection, place: Place) -> int:
         """How many blocks a table has that can be read one range by one; 0 when it cannot."""
         return 0
 
-    def snapshot(self, talk: Conversation) -> str:
+    def snapshot(self, connection: Connection) -> str:
         """The name of what this conversation sees, for others to see the same; empty for none."""
         return ""
 
@@ -256,7 +256,7 @@ class Server(ABC):
 
     @abstractmethod
     def make_stage(
-        self, talk: Conversation, stage: Place, target: Place | None, columns: Mapping[str, str]
+        self, connection: Connection, stage: Place, target: Place | None, columns: Mapping[str, str]
     ) -> None:
         """An empty table with some columns, typed as in the target or else as told."""
 
@@ -265,17 +265,17 @@ class Server(ABC):
         return self.quoted(column.name)
 
     @abstractmethod
-    def unique_keys(self, talk: Conversation, place: Place) -> list[tuple[str, ...]]:
+    def unique_keys(self, connection: Connection, place: Place) -> list[tuple[str, ...]]:
         """The columns of each unique index of a table."""
 
     @abstractmethod
-    def clear(self, talk: Conversation, place: Place) -> int | None:
+    def clear(self, connection: Connection, place: Place) -> int | None:
         """Remove all rows within the transaction; how many, where that is known."""
 
     @abstractmethod
     def merge(
         self,
-        talk: Conversation,
+        connection: Connection,
         stage: Place,
         target: Place,
         columns: Sequence[Column],

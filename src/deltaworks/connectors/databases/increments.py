@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltaworks.connectors.databases.dialect import Column, Conversation, Place, Server
+from deltaworks.connectors.databases.dialect import Column, Connection, Dialect, Place
 from deltaworks.contracts.duration import duration
 from deltaworks.errors import GuardError, InputError, SpecError
 
@@ -23,8 +23,8 @@ _NUMBERS = (
     *("smallint", "integer", "bigint", "numeric", "real", "double precision"),
     *("tinyint", "mediumint", "int", "decimal", "float", "double"),
 )
-_MOST_TIES = 1_000
-_MOST_DIGESTED = 100_000
+_MAX_TIES = 1_000
+_MAX_DIGESTED = 100_000
 """Beyond this the watermarks of an increment are compared later, not its whole rows."""
 _IDENTITIES = ("key", "row")
 _ENDLESS = ("nan", "infinity", "-infinity")
@@ -34,7 +34,7 @@ _ENDLESS = ("nan", "infinity", "-infinity")
 class Increments:
     """What is read a part at a time, and by which column."""
 
-    server: Server
+    server: Dialect
     relation: str
     where: str
     column: Column
@@ -47,12 +47,12 @@ class Increments:
 
     @staticmethod
     def identities_of(
-        server: Server, talk: Conversation, place: Place | None, columns: tuple[Column, ...]
+        server: Dialect, connection: Connection, place: Place | None, columns: tuple[Column, ...]
     ) -> dict[str, tuple[Column, ...]]:
         """By what the rows of a table are told apart; of anything else they are not."""
-        if place is None or not server.is_table(talk, place):
+        if place is None or not server.is_table(connection, place):
             return {}
-        keys = server.unique_keys(talk, place)
+        keys = server.unique_keys(connection, place)
         named = {column.name: column for column in columns}
         key = tuple(named[name] for name in keys[0]) if keys else ()
         return {"row": columns, **({"key": key} if key else {})}
@@ -61,27 +61,27 @@ class Increments:
     def _name(self) -> str:
         return self.server.quoted(self.column.name)
 
-    def next(self, talk: Conversation, read: Mapping[str, Any] | None) -> dict[str, Any]:
+    def next(self, connection: Connection, read: Mapping[str, Any] | None) -> dict[str, Any]:
         """The position of the increment after one that was read; the first one without any."""
         last = None if read is None else read["until"]
-        self._refuse_unordered(talk)
+        self._refuse_unordered(connection)
         if last is not None:
-            self._refuse_endless(talk, last)
-        told = {} if last is None else self._told_apart(talk, last, read or {})
+            self._refuse_endless(connection, last)
+        told = {} if last is None else self._told_apart(connection, last, read or {})
         newer = self._lower({"since": last, **told}) or "1 = 1"
         highest = self.server.as_text(f"max({self._name})")
-        until = self._one(talk, highest, newer)
+        until = self._one(connection, highest, newer)
         if until is not None:
-            self._refuse_future(talk, newer)
+            self._refuse_future(connection, newer)
         position = {"until": until or last, "since": last, **told}
         if position["until"] is not None and not self.unique:
-            position["ties"] = self._ties(talk, position["until"])
-        rows = self.count(talk, position)
-        return {**position, "rows": rows, **self._digest(talk, position, rows)}
+            position["ties"] = self._ties(connection, position["until"])
+        rows = self.count(connection, position)
+        return {**position, "rows": rows, **self._digest(connection, position, rows)}
 
-    def count(self, talk: Conversation, position: Mapping[str, Any]) -> int:
+    def count(self, connection: Connection, position: Mapping[str, Any]) -> int:
         """How many rows an increment holds now."""
-        return int(self._one(talk, "count(*)", self.range(position)))
+        return int(self._one(connection, "count(*)", self.range(position)))
 
     def range(self, position: Mapping[str, Any]) -> str:
         """The condition for the rows of an increment; at its end only those that were there."""
@@ -96,29 +96,29 @@ class Increments:
         lower = self._lower(position)
         return f"{lower} AND {upper}" if lower else upper
 
-    def why_others(self, talk: Conversation, position: Mapping[str, Any]) -> str:
+    def why_others(self, connection: Connection, position: Mapping[str, Any]) -> str:
         """Why the rows of an increment are not what they were; empty when they are."""
-        found, until = self.count(talk, position), position["until"]
+        found, until = self.count(connection, position), position["until"]
         rows = position.get("rows", found)  # ledgers of old versions do not have it
         if rows != found:
             return f"{rows:,} rows were to be read up to {until}, now it is {found:,}"
         digest = position.get("digest")
-        if digest and self._digest(talk, position, rows)["digest"] != digest:
+        if digest and self._digest(connection, position, rows)["digest"] != digest:
             return f"the {rows:,} rows up to {until} are not what they were"
         return ""
 
-    def why_other_ties(self, talk: Conversation, position: Mapping[str, Any]) -> str:
+    def why_other_ties(self, connection: Connection, position: Mapping[str, Any]) -> str:
         """Why rows may have come at the end of an increment that is read; empty when none did."""
-        if position["ties"] == self._ties(talk, position["until"]):
+        if position["ties"] == self._ties(connection, position["until"]):
             return ""
         return f'rows have come or changed at "{self.column.name}" {position["until"]}'
 
-    def _one(self, talk: Conversation, what: str, condition: str) -> Any:
-        return self._rows(talk, what, condition)[0][0]
+    def _one(self, connection: Connection, what: str, condition: str) -> Any:
+        return self._rows(connection, what, condition)[0][0]
 
-    def _rows(self, talk: Conversation, what: str, condition: str) -> list[tuple[Any, ...]]:
+    def _rows(self, connection: Connection, what: str, condition: str) -> list[tuple[Any, ...]]:
         where = f"({self.where}) AND " if self.where else ""
-        return talk.rows(f"SELECT {what} FROM {self.relation} WHERE {where}({condition})")
+        return connection.rows(f"SELECT {what} FROM {self.relation} WHERE {where}({condition})")
 
     def _at(self, literal: str) -> str:
         return f"{self._name} = {literal}"
@@ -161,27 +161,29 @@ class Increments:
         number = self.column.kind in _NUMBERS and NUMBER.fullmatch(text)
         return text if number else self.server.literal(text)
 
-    def _ties(self, talk: Conversation, point: str) -> dict[str, Any]:
+    def _ties(self, connection: Connection, point: str) -> dict[str, Any]:
         """The rows at one watermark: their number, and what tells them apart from others."""
         at = self._at(self._literal(point))
         digests = {by: self.server.digest(of) for by, of in self.identities.items()}
         sums = [self.server.digest_sum(digest) for digest in digests.values()]
-        rows, *found = self._rows(talk, ", ".join(["count(*)", *sums]), at)[0]
+        rows, *found = self._rows(connection, ", ".join(["count(*)", *sums]), at)[0]
         ties: dict[str, Any] = {"rows": int(rows)}
         if digests:
             ties["sums"] = {by: str(one) for by, one in zip(digests, found, strict=True)}
-        if digests and rows <= _MOST_TIES:
-            listed = self._rows(talk, ", ".join(digests.values()), at)
+        if digests and rows <= _MAX_TIES:
+            listed = self._rows(connection, ", ".join(digests.values()), at)
             columns = zip(*listed, strict=True) if listed else ([] for _ in digests)
             ties["each"] = {by: sorted(one) for by, one in zip(digests, columns, strict=True)}
         return ties
 
-    def _told_apart(self, talk: Conversation, last: str, read: Mapping[str, Any]) -> dict[str, Any]:
+    def _told_apart(
+        self, connection: Connection, last: str, read: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """How rows that have the last watermark are told from those that were read."""
         before = read.get("ties")
         if before is None or self.unique or self.overlap:
             return {}
-        now, adds = self._ties(talk, last), read.get("adds", True)
+        now, adds = self._ties(connection, last), read.get("adds", True)
         by = "key" if adds and "key" in self.identities else "row"
         sums = (before.get("sums", {}).get(by), now.get("sums", {}).get(by))
         if now["rows"] == before["rows"] and sums[0] == sums[1]:
@@ -191,38 +193,40 @@ class Increments:
             fewer = sums == (None, None) and now["rows"] <= before["rows"]
             return {} if fewer else {"repeats": before["rows"]}
         again = f"{self._at(self._literal(last))} AND {self._among(known, by)}"
-        if int(self._one(talk, "count(*)", again)) > len(known):  # one more of equal rows
+        if int(self._one(connection, "count(*)", again)) > len(known):  # one more of equal rows
             return {"repeats": before["rows"]}
         return {"known": {"by": by, "each": known}}
 
-    def _digest(self, talk: Conversation, position: Mapping[str, Any], rows: int) -> dict[str, str]:
+    def _digest(
+        self, connection: Connection, position: Mapping[str, Any], rows: int
+    ) -> dict[str, str]:
         if not rows:
             return {}
-        of = self.identities.get("row") if rows <= _MOST_DIGESTED else None
+        of = self.identities.get("row") if rows <= _MAX_DIGESTED else None
         total = self.server.digest_sum(self.server.digest(of or (self.column,)))
-        return {"digest": str(self._one(talk, total, self.range(position)))}
+        return {"digest": str(self._one(connection, total, self.range(position)))}
 
-    def _refuse_unordered(self, talk: Conversation) -> None:
+    def _refuse_unordered(self, connection: Connection) -> None:
         """Rows that no increment would have, or after which none would have any."""
         name, endless = self.column.name, self.server.endless(self.column)
-        missing = int(self._one(talk, "count(*)", f"{self._name} IS NULL"))
+        missing = int(self._one(connection, "count(*)", f"{self._name} IS NULL"))
         if missing:
             raise InputError(
                 f'{missing:,} rows have no "{name}", so that no increment would have them',
                 hint=f'fill it, or leave such rows out: where: "{name} IS NOT NULL"',
             )
-        if endless and (odd := int(self._one(talk, "count(*)", endless))):
+        if endless and (odd := int(self._one(connection, "count(*)", endless))):
             raise InputError(
                 f'{odd:,} rows have a "{name}" that is infinite or not a number, '
                 "and no increment could come after them",
                 hint=f"correct them, or leave them out: where: 'NOT ({endless})'",
             )
 
-    def _refuse_endless(self, talk: Conversation, last: str) -> None:
+    def _refuse_endless(self, connection: Connection, last: str) -> None:
         """A position that nothing will ever come after."""
         ahead = self.server.ahead(self._literal(last), self.column)
         endless = last.lower() in _ENDLESS
-        if endless or (ahead and not self.allow_future and talk.one(f"SELECT {ahead}")):
+        if endless or (ahead and not self.allow_future and connection.one(f"SELECT {ahead}")):
             raise GuardError(
                 f'the last batch ended at "{self.column.name}" {last}, '
                 "and rows that change now come before that",
@@ -230,12 +234,12 @@ class Increments:
                 "with --full-refresh",
             )
 
-    def _refuse_future(self, talk: Conversation, newer: str) -> None:
+    def _refuse_future(self, connection: Connection, newer: str) -> None:
         """Rows of the far future would end the increments until then."""
         ahead = self.server.ahead(self._name, self.column)
         if not ahead or self.allow_future:
             return
-        rows = int(self._one(talk, "count(*)", f"({newer}) AND {ahead}"))
+        rows = int(self._one(connection, "count(*)", f"({newer}) AND {ahead}"))
         if rows:
             raise InputError(
                 f'{rows:,} rows have a "{self.column.name}" in the future, '

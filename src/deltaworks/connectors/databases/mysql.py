@@ -10,7 +10,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from deltaworks.connectors.databases.connection_params import Address
-from deltaworks.connectors.databases.dialect import AHEAD_DAYS, Column, Conversation, Place, Server
+from deltaworks.connectors.databases.dialect import AHEAD_DAYS, Column, Connection, Dialect, Place
 from deltaworks.connectors.databases.errors import database_error
 from deltaworks.errors import DeltaworksError
 
@@ -49,7 +49,7 @@ _NAMES = {
 }
 """Numbers of types in the protocol -> what they are called; the others are text or bytes."""
 _RANGES = ("tinyint", "smallint", "mediumint", "int", "bigint", "date", "datetime", "timestamp")
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _TYPES = {
     "tinyint": "tinyint",
     "smallint": "smallint",
@@ -75,7 +75,7 @@ _JDBC_TLS = {
 }
 
 
-class MySql(Server):
+class MySql(Dialect):
     """MySQL and MariaDB, by PyMySQL and MariaDB's JDBC driver."""
 
     name = "mysql"
@@ -107,7 +107,7 @@ class MySql(Server):
         )
 
     @contextmanager
-    def in_our_words(
+    def translate_errors(
         self, address: Address, *, connecting: bool = False, committing: bool = False
     ) -> Iterator[None]:
         pymysql = self.driver("pymysql")
@@ -120,11 +120,11 @@ class MySql(Server):
             kind = _TROUBLE.get(code or 0, otherwise)
             raise database_error(kind, said, address, committing=committing) from error
 
-    def prepare(self, talk: Conversation, *, read_only: bool) -> None:
-        talk.run("SET time_zone = '+00:00'")
-        talk.run("SET sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES')")
+    def prepare(self, connection: Connection, *, read_only: bool) -> None:
+        connection.run("SET time_zone = '+00:00'")
+        connection.run("SET sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES')")
         if read_only:
-            talk.run("SET SESSION TRANSACTION READ ONLY")
+            connection.run("SET SESSION TRANSACTION READ ONLY")
 
     def url(self, address: Address) -> str:
         place = f"{address.url_host}:{address.port}/{quote(address.database, safe='')}"
@@ -151,8 +151,8 @@ class MySql(Server):
     def literal(self, text: str) -> str:
         return super().literal(text.replace("\\", "\\\\"))
 
-    def columns(self, talk: Conversation, relation: str) -> tuple[Column, ...]:
-        found = talk.described(f"SELECT * FROM {relation} LIMIT 0")
+    def columns(self, connection: Connection, relation: str) -> tuple[Column, ...]:
+        found = connection.described(f"SELECT * FROM {relation} LIMIT 0")
         return tuple(
             Column(item[0], _NAMES.get(item[1], "text"), item[4], item[5]) for item in found
         )
@@ -169,14 +169,14 @@ class MySql(Server):
             return f"CAST({name} AS unsigned)"
         if kind == "geometry":
             return f"ST_AsText({name})"
-        too_long = kind == "decimal" and _digits(column) > _MOST_DIGITS
+        too_long = kind == "decimal" and _digits(column) > _MAX_DIGITS
         return f"CAST({name} AS char)" if too_long or kind in ("time", "json") else name
 
     def instants(self, columns: Sequence[Column]) -> tuple[str, ...]:
         return tuple(column.name for column in columns if column.kind == "timestamp")
 
-    def resolved(self, talk: Conversation, place: Place) -> Place | None:
-        found = talk.rows(
+    def resolved(self, connection: Connection, place: Place) -> Place | None:
+        found = connection.rows(
             "SELECT table_schema, table_name FROM information_schema.tables "
             "WHERE table_schema = COALESCE(NULLIF(%s, ''), DATABASE()) AND table_name = %s",
             place.schema,
@@ -184,36 +184,36 @@ class MySql(Server):
         )
         return Place(*found[0]) if found else None
 
-    def is_table(self, talk: Conversation, place: Place) -> bool:
+    def is_table(self, connection: Connection, place: Place) -> bool:
         sql = "SELECT table_type FROM information_schema.tables "
         named = "WHERE table_schema = %s AND table_name = %s"
-        return bool(talk.one(sql + named, place.schema, place.table) == "BASE TABLE")
+        return bool(connection.one(sql + named, place.schema, place.table) == "BASE TABLE")
 
-    def home(self, talk: Conversation) -> str:
-        return str(talk.one("SELECT DATABASE()"))
+    def home(self, connection: Connection) -> str:
+        return str(connection.one("SELECT DATABASE()"))
 
-    def identity(self, talk: Conversation, place: Place) -> str:
+    def identity(self, connection: Connection, place: Place) -> str:
         """The sign in the table's comment: there is no number that an ALTER TABLE leaves alone."""
-        found = _SIGN.search(self._comment(talk, place))
+        found = _SIGN.search(self._comment(connection, place))
         return found[1] if found else place.label
 
-    def mark(self, talk: Conversation, place: Place) -> str:
-        comment = self._comment(talk, place)
+    def mark(self, connection: Connection, place: Place) -> str:
+        comment = self._comment(connection, place)
         if not _SIGN.search(comment):
             signed = f"{comment} [deltaworks {uuid4().hex}]".strip()
-            talk.run(f"SET SESSION lock_wait_timeout = {_SIGN_SECONDS}")
+            connection.run(f"SET SESSION lock_wait_timeout = {_SIGN_SECONDS}")
             with suppress(DeltaworksError):  # a view, or no right to: then its name must do
-                talk.run(f"ALTER TABLE {self.sql_of(place)} COMMENT = {self.literal(signed)}")
-            talk.run("SET SESSION lock_wait_timeout = DEFAULT")
-        return self.identity(talk, place)
+                connection.run(f"ALTER TABLE {self.sql_of(place)} COMMENT = {self.literal(signed)}")
+            connection.run("SET SESSION lock_wait_timeout = DEFAULT")
+        return self.identity(connection, place)
 
-    def _comment(self, talk: Conversation, place: Place) -> str:
+    def _comment(self, connection: Connection, place: Place) -> str:
         sql = "SELECT table_comment FROM information_schema.tables "
         named = "WHERE table_schema = COALESCE(NULLIF(%s, ''), DATABASE()) AND table_name = %s"
-        return str(talk.one(sql + named, place.schema, place.table) or "")
+        return str(connection.one(sql + named, place.schema, place.table) or "")
 
-    def near_names(self, talk: Conversation, place: Place) -> list[str]:
-        found = talk.rows(
+    def near_names(self, connection: Connection, place: Place) -> list[str]:
+        found = connection.rows(
             "SELECT table_schema, table_name, table_schema = DATABASE() "
             "FROM information_schema.tables WHERE table_schema NOT IN "
             "('information_schema', 'mysql', 'performance_schema', 'sys')"
@@ -247,8 +247,8 @@ class MySql(Server):
     def digest_sum(self, digest: str) -> str:
         return f"SUM(CAST(CONV(LEFT({digest}, 15), 16, 10) AS unsigned))"
 
-    def partition_key(self, talk: Conversation, place: Place) -> str:
-        found = talk.rows(
+    def partition_key(self, connection: Connection, place: Place) -> str:
+        found = connection.rows(
             "SELECT c.column_name, c.data_type FROM information_schema.statistics s "
             "JOIN information_schema.columns c USING (table_schema, table_name, column_name) "
             "WHERE s.index_name = 'PRIMARY' AND s.seq_in_index = 1 "
@@ -273,19 +273,19 @@ class MySql(Server):
         return "timestamp_ntz"  # in UTC, as the connection is
 
     def make_stage(
-        self, talk: Conversation, stage: Place, target: Place | None, columns: Mapping[str, str]
+        self, connection: Connection, stage: Place, target: Place | None, columns: Mapping[str, str]
     ) -> None:
-        talk.run(f"DROP TABLE IF EXISTS {self.sql_of(stage)}")
+        connection.run(f"DROP TABLE IF EXISTS {self.sql_of(stage)}")
         if target is None:
             typed = ", ".join(f"{self.quoted(name)} {kind} NULL" for name, kind in columns.items())
-            talk.run(f"CREATE TABLE {self.sql_of(stage)} ({typed})")
+            connection.run(f"CREATE TABLE {self.sql_of(stage)} ({typed})")
             return
         names = ", ".join(map(self.quoted, columns))
         rows = f"SELECT {names} FROM {self.sql_of(target)} LIMIT 0"
-        talk.run(f"CREATE TABLE {self.sql_of(stage)} AS {rows}")
+        connection.run(f"CREATE TABLE {self.sql_of(stage)} AS {rows}")
 
-    def unique_keys(self, talk: Conversation, place: Place) -> list[tuple[str, ...]]:
-        found = talk.rows(
+    def unique_keys(self, connection: Connection, place: Place) -> list[tuple[str, ...]]:
+        found = connection.rows(
             "SELECT index_name, column_name FROM information_schema.statistics "
             "WHERE non_unique = 0 AND table_schema = %s AND table_name = %s "
             "ORDER BY index_name, seq_in_index",
@@ -297,13 +297,13 @@ class MySql(Server):
             keys[index] = (*keys.get(index, ()), column)
         return list(keys.values())
 
-    def clear(self, talk: Conversation, place: Place) -> int | None:
+    def clear(self, connection: Connection, place: Place) -> int | None:
         # TRUNCATE would commit by itself, and leave the table empty if the rest failed.
-        return talk.run(f"DELETE FROM {self.sql_of(place)}")
+        return connection.run(f"DELETE FROM {self.sql_of(place)}")
 
     def merge(
         self,
-        talk: Conversation,
+        connection: Connection,
         stage: Place,
         target: Place,
         columns: Sequence[Column],
@@ -314,9 +314,9 @@ class MySql(Server):
         others = [c.name for c in columns if c.name not in keys] or list(keys[:1])
         sets = ", ".join(f"{self.quoted(n)} = VALUES({self.quoted(n)})" for n in others)
         by = ", ".join(map(self.quoted, keys))
-        matched = int(talk.one(f"SELECT count(*) FROM {new} JOIN {old} USING ({by})"))
-        inserted = int(talk.one(f"SELECT count(*) FROM {new}")) - matched
-        touched = talk.run(
+        matched = int(connection.one(f"SELECT count(*) FROM {new} JOIN {old} USING ({by})"))
+        inserted = int(connection.one(f"SELECT count(*) FROM {new}")) - matched
+        touched = connection.run(
             f"INSERT INTO {old} ({names}) SELECT {names} FROM {new} ON DUPLICATE KEY UPDATE {sets}"
         )
         # The server counts one for a row it inserts, and two for one it changes.

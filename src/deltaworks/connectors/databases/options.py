@@ -13,17 +13,17 @@ from deltaworks.connectors.databases.connection_params import (
     require_allowed,
     require_host,
 )
-from deltaworks.connectors.databases.dialect import Server
-from deltaworks.contracts.context import Site
+from deltaworks.connectors.databases.dialect import Dialect
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import TextMap
 from deltaworks.errors import ConfigError
 
 
-class DatabaseEnd(NeedsCredential):
+class DatabaseOptions(NeedsCredential):
     """A plug-in that speaks to a database; put it before `Source` or `Sink`."""
 
-    server: ClassVar[Server]
+    server: ClassVar[Dialect]
 
     host: str = ""
     """The server; what its credential says when left out."""
@@ -40,9 +40,9 @@ class DatabaseEnd(NeedsCredential):
     options: TextMap = Field(default_factory=dict)
     """Further options of the JDBC driver; only those that can do no harm are taken."""
 
-    def address(self, site: Site) -> Address:
+    def address(self, project_ctx: ProjectContext) -> Address:
         """Where to connect: what the file says, then what its credential says."""
-        record, server = self.connection(site), self.server
+        record, server = self.connection(project_ctx), self.server
         host = self.host or record.host
         database = self.database or record.database
         for name, value in (("host", host), ("database", database)):
@@ -51,7 +51,7 @@ class DatabaseEnd(NeedsCredential):
                     f'a {self.plugin_type()} connection needs "{name}"',
                     hint=f'say "{name}" in the file or keep it in the credential',
                 )
-        ca = site.path(self.tls_ca) if self.tls_ca else ""
+        ca = project_ctx.path(self.tls_ca) if self.tls_ca else ""
         if ca and not Path(ca).is_file():
             raise ConfigError(f'there is no file "{self.tls_ca}" with certificates')
         options = {**record.options, **self.options}

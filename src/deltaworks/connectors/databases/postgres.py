@@ -13,9 +13,9 @@ from deltaworks.connectors.databases.dialect import (
     AHEAD_DAYS,
     BLOCK_BYTES,
     Column,
-    Conversation,
+    Connection,
+    Dialect,
     Place,
-    Server,
 )
 from deltaworks.connectors.databases.errors import database_error
 
@@ -32,7 +32,7 @@ _PLAIN = (
     *("timestamp with time zone", "timestamp without time zone"),
 )
 _PLAIN_ITEMS = frozenset(_PLAIN) - {"bytea", "character", "name"}
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _RANGES = ("smallint", "integer", "bigint", "date", "timestamp with time zone")
 _MOMENTS = ("date", "timestamp with time zone", "timestamp without time zone")
 _NO_EQUALITY = ("json", "xml", "point", "box", "polygon", "path", "circle", "line", "lseg")
@@ -67,7 +67,7 @@ _KINDS = {
 """The beginnings of SQL states, the longest that fits counts."""
 
 
-class Postgres(Server):
+class Postgres(Dialect):
     """PostgreSQL, by psycopg and its JDBC driver."""
 
     name = "postgres"
@@ -94,7 +94,7 @@ class Postgres(Server):
         )
 
     @contextmanager
-    def in_our_words(
+    def translate_errors(
         self, address: Address, *, connecting: bool = False, committing: bool = False
     ) -> Iterator[None]:
         psycopg = self.driver("psycopg")
@@ -107,11 +107,11 @@ class Postgres(Server):
             said = error.diag.message_primary or str(error)
             raise database_error(kind, said, address, committing=committing) from error
 
-    def prepare(self, talk: Conversation, *, read_only: bool) -> None:
-        talk.run(_SETTINGS)
-        talk.commit()
+    def prepare(self, connection: Connection, *, read_only: bool) -> None:
+        connection.run(_SETTINGS)
+        connection.commit()
         if read_only:
-            talk.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def url(self, address: Address) -> str:
         place = f"{address.url_host}:{address.port}/{quote(address.database, safe='')}"
@@ -135,10 +135,12 @@ class Postgres(Server):
     def quoted(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
 
-    def columns(self, talk: Conversation, relation: str) -> tuple[Column, ...]:
-        found = talk.described(f"SELECT * FROM {relation} LIMIT 0")
+    def columns(self, connection: Connection, relation: str) -> tuple[Column, ...]:
+        found = connection.described(f"SELECT * FROM {relation} LIMIT 0")
         oids = sorted({item.type_code for item in found})
-        names = dict(talk.rows("SELECT t, format_type(t, NULL) FROM unnest(%s::oid[]) t", oids))
+        names = dict(
+            connection.rows("SELECT t, format_type(t, NULL) FROM unnest(%s::oid[]) t", oids)
+        )
         return tuple(
             Column(item.name, names[item.type_code], item.precision, item.scale) for item in found
         )
@@ -151,27 +153,27 @@ class Postgres(Server):
             return f"{name}::text[]" if _is_odd_array(kind) else name
         return f"{name}::text"
 
-    def resolved(self, talk: Conversation, place: Place) -> Place | None:
-        found = talk.rows(
+    def resolved(self, connection: Connection, place: Place) -> Place | None:
+        found = connection.rows(
             "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n "
             "ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)",
             self.sql_of(place),
         )
         return Place(*found[0]) if found else None
 
-    def is_table(self, talk: Conversation, place: Place) -> bool:
+    def is_table(self, connection: Connection, place: Place) -> bool:
         kinds = "relkind IN ('r', 'p', 'm')"
         sql = f"SELECT {kinds} FROM pg_class WHERE oid = to_regclass(%s)"
-        return bool(talk.one(sql, self.sql_of(place)))
+        return bool(connection.one(sql, self.sql_of(place)))
 
-    def home(self, talk: Conversation) -> str:
-        return str(talk.one("SELECT current_schema()"))
+    def home(self, connection: Connection) -> str:
+        return str(connection.one("SELECT current_schema()"))
 
-    def identity(self, talk: Conversation, place: Place) -> str:
-        return str(talk.one("SELECT to_regclass(%s)::oid", self.sql_of(place)))
+    def identity(self, connection: Connection, place: Place) -> str:
+        return str(connection.one("SELECT to_regclass(%s)::oid", self.sql_of(place)))
 
-    def near_names(self, talk: Conversation, place: Place) -> list[str]:
-        found = talk.rows(
+    def near_names(self, connection: Connection, place: Place) -> list[str]:
+        found = connection.rows(
             "SELECT schemaname, tablename, schemaname = ANY (current_schemas(false)) "
             "FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
         )
@@ -201,8 +203,8 @@ class Postgres(Server):
     def digest_sum(self, digest: str) -> str:
         return f"sum(('x' || left({digest}, 15))::bit(60)::bigint)"
 
-    def partition_key(self, talk: Conversation, place: Place) -> str:
-        found = talk.rows(
+    def partition_key(self, connection: Connection, place: Place) -> str:
+        found = connection.rows(
             "SELECT a.attname, format_type(a.atttypid, NULL) FROM pg_index i "
             "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
             "WHERE i.indrelid = to_regclass(%s) AND i.indisprimary",
@@ -210,8 +212,8 @@ class Postgres(Server):
         )
         return next((name for name, kind in found if kind in _RANGES), "")
 
-    def blocks(self, talk: Conversation, place: Place) -> int:
-        found = talk.rows(
+    def blocks(self, connection: Connection, place: Place) -> int:
+        found = connection.rows(
             "SELECT relkind, current_setting('server_version_num')::int, pg_relation_size(oid) "
             "FROM pg_class WHERE oid = to_regclass(%s)",
             self.sql_of(place),
@@ -221,8 +223,8 @@ class Postgres(Server):
         )
         return int(found[0][2]) // BLOCK_BYTES if plain else 0
 
-    def snapshot(self, talk: Conversation) -> str:
-        return str(talk.one("SELECT pg_export_snapshot()"))
+    def snapshot(self, connection: Connection) -> str:
+        return str(connection.one("SELECT pg_export_snapshot()"))
 
     def writer_options(self) -> Mapping[str, str]:
         # Texts go in as what the column is: json, uuid, inet and the like.
@@ -237,26 +239,26 @@ class Postgres(Server):
         return _TYPES.get(spark_type, "")
 
     def make_stage(
-        self, talk: Conversation, stage: Place, target: Place | None, columns: Mapping[str, str]
+        self, connection: Connection, stage: Place, target: Place | None, columns: Mapping[str, str]
     ) -> None:
-        talk.run(f"DROP TABLE IF EXISTS {self.sql_of(stage)}")
+        connection.run(f"DROP TABLE IF EXISTS {self.sql_of(stage)}")
         if target is None:
             typed = ", ".join(f"{self.quoted(name)} {kind}" for name, kind in columns.items())
-            talk.run(f"CREATE UNLOGGED TABLE {self.sql_of(stage)} ({typed})")
+            connection.run(f"CREATE UNLOGGED TABLE {self.sql_of(stage)} ({typed})")
             return
         names = ", ".join(
             f"{self.quoted(n)}::text[]" if _is_odd_array(kind) else self.quoted(n)
             for n, kind in columns.items()
         )
         rows = f"SELECT {names} FROM {self.sql_of(target)}"
-        talk.run(f"CREATE UNLOGGED TABLE {self.sql_of(stage)} AS {rows} WITH NO DATA")
+        connection.run(f"CREATE UNLOGGED TABLE {self.sql_of(stage)} AS {rows} WITH NO DATA")
 
     def moved(self, column: Column) -> str:
         name = self.quoted(column.name)
         return f"{name}::{column.kind}" if _is_odd_array(column.kind) else name
 
-    def unique_keys(self, talk: Conversation, place: Place) -> list[tuple[str, ...]]:
-        found = talk.rows(
+    def unique_keys(self, connection: Connection, place: Place) -> list[tuple[str, ...]]:
+        found = connection.rows(
             "SELECT i.indexrelid, array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i "
             "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey) "
             "WHERE i.indrelid = to_regclass(%s) AND i.indisunique AND i.indpred IS NULL "
@@ -265,13 +267,13 @@ class Postgres(Server):
         )
         return [tuple(names) for _, names in found]
 
-    def clear(self, talk: Conversation, place: Place) -> int | None:
-        talk.run(f"TRUNCATE {self.sql_of(place)}")
+    def clear(self, connection: Connection, place: Place) -> int | None:
+        connection.run(f"TRUNCATE {self.sql_of(place)}")
         return None
 
     def merge(
         self,
-        talk: Conversation,
+        connection: Connection,
         stage: Place,
         target: Place,
         columns: Sequence[Column],
@@ -282,7 +284,7 @@ class Postgres(Server):
         sets = ", ".join(f"{self.quoted(c.name)} = excluded.{self.quoted(c.name)}" for c in others)
         changed = " OR ".join(self._changed(column) for column in others)
         action = f"DO UPDATE SET {sets} WHERE {changed}" if others else "DO NOTHING"
-        found = talk.rows(
+        found = connection.rows(
             f"WITH done AS (INSERT INTO {self.sql_of(target)} AS old ({names}) "
             f"SELECT {', '.join(map(self.moved, columns))} FROM {self.sql_of(stage)} "
             f"ON CONFLICT ({', '.join(map(self.quoted, keys))}) {action} "
@@ -305,7 +307,7 @@ def _is_odd_array(kind: str) -> bool:
 def _fits(column: Column) -> bool:
     if column.precision is None or column.scale is None:
         return False
-    return column.precision <= _MOST_DIGITS and 0 <= column.scale <= column.precision
+    return column.precision <= _MAX_DIGITS and 0 <= column.scale <= column.precision
 
 
 def _kind(state: str, said: str, *, connecting: bool) -> str:

@@ -9,12 +9,12 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from deltaworks.connectors.databases.dialect import Server
+from deltaworks.connectors.databases.dialect import Dialect
 from deltaworks.engines.spark.read.jdbc import PART
 
-_LEAST_BYTES = 8_000_000
+_MIN_BYTES = 8_000_000
 """What a connection of its own pays for."""
-_MOST_BYTES = 256_000_000
+_MAX_BYTES = 256_000_000
 """From here on there are more parts than cores, so that a slow one holds up less."""
 _PARTS_OF_A_CORE = 4
 
@@ -29,18 +29,18 @@ class Slices:
 
 def parts_for(size_bytes: int, *, cores: int) -> int:
     """How many parts pay for a table of a size."""
-    side_by_side = min(size_bytes // _LEAST_BYTES, cores)
-    return max(1, side_by_side, min(size_bytes // _MOST_BYTES, cores * _PARTS_OF_A_CORE))
+    side_by_side = min(size_bytes // _MIN_BYTES, cores)
+    return max(1, side_by_side, min(size_bytes // _MAX_BYTES, cores * _PARTS_OF_A_CORE))
 
 
-def block_slices(server: Server, blocks: int, parts: int) -> Slices:
+def block_slices(server: Dialect, blocks: int, parts: int) -> Slices:
     """Ranges of a table's blocks: each is read once, whatever the values are."""
     edges = sorted({blocks * part // parts for part in range(1, parts)} - {0})
     literals = [f"'({edge},0)'::tid" for edge in edges]
     return Slices("ctid", _between(server, literals, nulls=False))
 
 
-def value_slices(server: Server, column: str, low: Any, high: Any, parts: int) -> Slices:
+def value_slices(server: Dialect, column: str, low: Any, high: Any, parts: int) -> Slices:
     """Equal ranges of a column between its lowest and its highest value; NULLs come first."""
     if low is None or low == high or parts == 1:
         return Slices()
@@ -57,11 +57,11 @@ def _edges(low: Any, high: Any, parts: int) -> list[Any]:
     return [low + (high - low) * n / parts for n in range(1, parts)]
 
 
-def _literal(server: Server, value: Any) -> str:
+def _literal(server: Dialect, value: Any) -> str:
     return str(value) if isinstance(value, int | Decimal) else server.literal(str(value))
 
 
-def _between(server: Server, edges: Sequence[str], *, nulls: bool) -> tuple[str, ...]:
+def _between(server: Dialect, edges: Sequence[str], *, nulls: bool) -> tuple[str, ...]:
     part = server.quoted(PART)
     if not edges:
         return ()

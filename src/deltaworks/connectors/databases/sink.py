@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from deltaworks.connectors.databases.dialect import named_place
-from deltaworks.connectors.databases.options import DatabaseEnd
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.connectors.databases.options import DatabaseOptions
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.plugin import Names
 from deltaworks.contracts.sink import Sink
 from deltaworks.model.commit import CommitInfo, SinkState
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltaworks.connectors.databases.staged_write import DatabaseTable
 
 
-class DatabaseSink(DatabaseEnd, Sink):
+class DatabaseSink(DatabaseOptions, Sink):
     """A table of a database; each batch is staged beside it and moved in by one transaction."""
 
     table: str
@@ -40,31 +40,31 @@ class DatabaseSink(DatabaseEnd, Sink):
     def own_name(self) -> str:
         return self.table
 
-    def target(self, site: Site) -> TableRef:
+    def target(self, project_ctx: ProjectContext) -> TableRef:
         place = self.host or self.credential
         return TableRef(self.table, f"{self.plugin_type()}://{place}/{self.database}/{self.table}")
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         return self.mode == "append"
 
     def adds_each_row(self) -> bool:
         return self.mode == "append"
 
-    def takes_more(self) -> bool:
+    def accepts_late_rows(self) -> bool:
         return self.mode != "overwrite"
 
-    def state(self, site: Site, app_id: str) -> SinkState:
-        return self._table(site).state(app_id)
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
+        return self._table(project_ctx).state(app_id)
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
-        table = self._table(ctx.site)
+        table = self._table(ctx.project_ctx)
         return table.land(frame, batch.txn, replace=batch.replace, confirm=batch.confirm)
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
-        self._table(ctx.site).fit(frame)
+        self._table(ctx.project_ctx).fit(frame)
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
-        exists = self._table(ctx.site).fit(frame)
+        exists = self._table(ctx.project_ctx).fit(frame)
         known = not exists or self.mode != "upsert"
         return OutputPlan(
             sink=self.name or self.own_name(),
@@ -74,12 +74,12 @@ class DatabaseSink(DatabaseEnd, Sink):
             note=f"mode {self.mode}",
         )
 
-    def _table(self, site: Site) -> DatabaseTable:
+    def _table(self, project_ctx: ProjectContext) -> DatabaseTable:
         from deltaworks.connectors.databases.staged_write import DatabaseTable
 
         return DatabaseTable(
             server=self.server,
-            address=self.address(site),
+            address=self.address(project_ctx),
             place=named_place(self.table),
             mode=self.mode,
             keys=self.merge_keys,

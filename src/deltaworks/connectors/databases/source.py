@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from pydantic import Field, field_validator
 
 from deltaworks.connectors.databases.connection_params import Address
-from deltaworks.connectors.databases.dialect import BLOCK_BYTES, Column, Conversation, named_place
+from deltaworks.connectors.databases.dialect import BLOCK_BYTES, Column, Connection, named_place
 from deltaworks.connectors.databases.increments import NUMBER, Increments
-from deltaworks.connectors.databases.options import DatabaseEnd
+from deltaworks.connectors.databases.options import DatabaseOptions
 from deltaworks.connectors.databases.read_partitions import (
     Slices,
     block_slices,
     parts_for,
     value_slices,
 )
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.duration import duration
 from deltaworks.contracts.plugin import Names
 from deltaworks.contracts.source import Source
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BIG_INCREMENT_ROWS = 500_000
 
 
-class DatabaseSource(DatabaseEnd, Source):
+class DatabaseSource(DatabaseOptions, Source):
     """Rows of a table or a query."""
 
     table: str = ""
@@ -85,18 +85,18 @@ class DatabaseSource(DatabaseEnd, Source):
     def repeats_rows(self) -> bool:
         return bool(self.overlap)
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        address = self.address(site)
-        with self.server.open(address, read_only=True) as talk:
-            columns = self._columns(talk)
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
+        address = self.address(project_ctx)
+        with self.server.open(address, read_only=True) as connection:
+            columns = self._columns(connection)
             identity = self._identity(address)
             if not self.incremental:
                 return Bounds(kind=UNBOUNDED, identity=identity)
             read = since if since is not None and since.kind == WATERMARK else None
             if read is not None:
                 self._refuse_other(read, identity)
-            increments = self._increments(talk, columns)
-            position = increments.next(talk, read.position if read else None)
+            increments = self._increments(connection, columns)
+            position = increments.next(connection, read.position if read else None)
             return Bounds(kind=WATERMARK, identity=identity, position=position)
 
     def _refuse_other(self, since: Bounds, identity: str) -> None:
@@ -107,44 +107,44 @@ class DatabaseSource(DatabaseEnd, Source):
                 "point, or load everything anew with --full-refresh",
             )
 
-    def holds_rows(self, site: Site, bounds: Bounds) -> bool:
+    def holds_rows(self, project_ctx: ProjectContext, bounds: Bounds) -> bool:
         if bounds.kind != UNBOUNDED or not self.table or self.where:
             return False  # the server might have to search for one
-        with self.server.open(self.address(site), read_only=True) as talk:
-            return bool(talk.rows(f"SELECT 1 FROM {self._relation()} LIMIT 1"))
+        with self.server.open(self.address(project_ctx), read_only=True) as connection:
+            return bool(connection.rows(f"SELECT 1 FROM {self._relation()} LIMIT 1"))
 
-    def probe(self, site: Site) -> str:
-        with self.server.open(self.address(site), read_only=True) as talk:
-            columns = self._columns(talk)
+    def probe(self, project_ctx: ProjectContext) -> str:
+        with self.server.open(self.address(project_ctx), read_only=True) as connection:
+            columns = self._columns(connection)
             where = f" WHERE {self.where}" if self.where else ""
-            found = talk.rows(f"SELECT 1 FROM {self._relation()}{where} LIMIT 1")
+            found = connection.rows(f"SELECT 1 FROM {self._relation()}{where} LIMIT 1")
         return f"{len(columns)} columns, {'rows' if found else 'no rows'} in them"
 
-    def start_at(self, site: Site, point: str) -> Bounds | None:
+    def start_at(self, project_ctx: ProjectContext, point: str) -> Bounds | None:
         position = {"until": point, "rows": None}
         return Bounds(
-            kind=WATERMARK, identity=self._identity(self.address(site)), position=position
+            kind=WATERMARK, identity=self._identity(self.address(project_ctx)), position=position
         )
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         if bounds.kind == UNBOUNDED:
             return "what a table or query gave once cannot be asked of the database again"
-        if bounds.identity != self._identity(self.address(site)):
+        if bounds.identity != self._identity(self.address(project_ctx)):
             return "the source has changed"
         try:
-            with self.server.open(self.address(site), read_only=True) as talk:
-                increments = self._increments(talk, self._columns(talk))
-                return increments.why_others(talk, bounds.position)
+            with self.server.open(self.address(project_ctx), read_only=True) as connection:
+                increments = self._increments(connection, self._columns(connection))
+                return increments.why_others(connection, bounds.position)
         except DeltaworksError as problem:
             return problem.message
 
-    def changed_while_read(self, site: Site, bounds: Bounds) -> str:
+    def changed_while_read(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         """One snapshot was read, and what was changed since has a higher watermark, or the same."""
         if "ties" not in bounds.position or "each" in bounds.position["ties"]:
             return ""
-        with self.server.open(self.address(site), read_only=True) as talk:
-            increments = self._increments(talk, self._columns(talk))
-            return increments.why_other_ties(talk, bounds.position)
+        with self.server.open(self.address(project_ctx), read_only=True) as connection:
+            increments = self._increments(connection, self._columns(connection))
+            return increments.why_other_ties(connection, bounds.position)
 
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
@@ -153,7 +153,7 @@ class DatabaseSource(DatabaseEnd, Source):
         if type(error) is not EngineError:
             return error
         try:
-            with self.server.open(self.address(ctx.site), read_only=True):
+            with self.server.open(self.address(ctx.project_ctx), read_only=True):
                 return error
         except DeltaworksError as problem:
             return problem.at(error.file, error.line)
@@ -162,15 +162,15 @@ class DatabaseSource(DatabaseEnd, Source):
         from deltaworks.engines.spark.read.jdbc import JdbcRead, read_rows
         from deltaworks.engines.spark.session.connect import parallelism
 
-        address, server = self.address(ctx.site), self.server
-        talk = ctx.until_end.enter_context(server.open(address, read_only=True))
-        columns = self._columns(talk)
-        condition = self._condition(talk, bounds, columns)
+        address, server = self.address(ctx.project_ctx), self.server
+        connection = ctx.until_end.enter_context(server.open(address, read_only=True))
+        columns = self._columns(connection)
+        condition = self._condition(connection, bounds, columns)
         cores = parallelism(ctx.spark)
-        slices = self._slices(talk, bounds, condition, cores)
-        snapshot = server.snapshot(talk) if self.consistent else ""
+        slices = self._slices(connection, bounds, condition, cores)
+        snapshot = server.snapshot(connection) if self.consistent else ""
         if not snapshot:
-            talk.commit()  # nothing waits for what this connection saw
+            connection.commit()  # nothing waits for what this connection saw
         chosen = self._chosen(columns)
         listed = [f"{server.readable(c)} AS {server.quoted(c.name)}" for c in chosen]
         if slices.expression:
@@ -200,66 +200,68 @@ class DatabaseSource(DatabaseEnd, Source):
             return f"({self.query.strip().rstrip(';')}) q"
         return self.server.sql_of(named_place(self.table))
 
-    def _columns(self, talk: Conversation) -> tuple[Column, ...]:
+    def _columns(self, connection: Connection) -> tuple[Column, ...]:
         """All columns there are; a table or a column that is not there is told."""
         if self.table:
-            self._require_table(talk)
-        found = self.server.columns(talk, self._relation())
+            self._require_table(connection)
+        found = self.server.columns(connection, self._relation())
         for name in (*self.columns, self.watermark, self.partition_column):
             if name:
                 _named(found, name)
         return found
 
-    def _require_table(self, talk: Conversation) -> None:
+    def _require_table(self, connection: Connection) -> None:
         place = named_place(self.table)
-        if self.server.resolved(talk, place) is None:
-            hint = did_you_mean(self.table, self.server.near_names(talk, place))
+        if self.server.resolved(connection, place) is None:
+            hint = did_you_mean(self.table, self.server.near_names(connection, place))
             raise TableNotFound(f'there is no table "{self.table}" in the database', hint=hint)
 
     def _chosen(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         return tuple(_named(columns, name) for name in self.columns) or columns
 
-    def _condition(self, talk: Conversation, bounds: Bounds, columns: tuple[Column, ...]) -> str:
+    def _condition(
+        self, connection: Connection, bounds: Bounds, columns: tuple[Column, ...]
+    ) -> str:
         parts = [f"({self.where})"] if self.where else []
         if bounds.kind == WATERMARK:
-            parts.append(self._increments(talk, columns).range(bounds.position))
+            parts.append(self._increments(connection, columns).range(bounds.position))
         return f" WHERE {' AND '.join(parts)}" if parts else ""
 
-    def _increments(self, talk: Conversation, columns: tuple[Column, ...]) -> Increments:
+    def _increments(self, connection: Connection, columns: tuple[Column, ...]) -> Increments:
         server = self.server
-        place = server.resolved(talk, named_place(self.table)) if self.table else None
-        keys = server.unique_keys(talk, place) if place else []
+        place = server.resolved(connection, named_place(self.table)) if self.table else None
+        keys = server.unique_keys(connection, place) if place else []
         return Increments(
             server=server,
             relation=self._relation(),
             where=self.where,
             column=_named(columns, self.watermark),
-            identities=Increments.identities_of(server, talk, place, columns),
+            identities=Increments.identities_of(server, connection, place, columns),
             unique=(self.watermark,) in keys,
             overlap=self.overlap,
             allow_future=self.allow_future,
         )
 
-    def _slices(self, talk: Conversation, bounds: Bounds, condition: str, cores: int) -> Slices:
+    def _slices(self, connection: Connection, bounds: Bounds, condition: str, cores: int) -> Slices:
         """How the read is cut: by blocks where the server can, else by ranges of a column."""
         rows = bounds.position.get("rows")
         small = rows is not None and rows < _BIG_INCREMENT_ROWS and self.partitions is None
         if small or self.partitions == 1:
             return Slices()
         server = self.server
-        place = server.resolved(talk, named_place(self.table)) if self.table else None
-        blocks = server.blocks(talk, place) if place and not self.partition_column else 0
+        place = server.resolved(connection, named_place(self.table)) if self.table else None
+        blocks = server.blocks(connection, place) if place and not self.partition_column else 0
         if place is not None and blocks:
             parts = self.partitions or parts_for(blocks * BLOCK_BYTES, cores=cores)
             return block_slices(server, blocks, parts)
         column = self.partition_column
         if not column and place is not None and self.partitions:
-            column = server.partition_key(talk, place)
+            column = server.partition_key(connection, place)
         if not column:
             return Slices()
         name = server.quoted(column)
         sql = f"SELECT min({name}), max({name}) FROM {self._relation()}{condition}"
-        low, high = talk.rows(sql)[0]
+        low, high = connection.rows(sql)[0]
         return value_slices(server, column, low, high, self.partitions or cores)
 
 

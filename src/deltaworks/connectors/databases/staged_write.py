@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from deltaworks.connectors.databases.batch_table import Books
+from deltaworks.connectors.databases.batch_table import DatabaseBatches
 from deltaworks.connectors.databases.connection_params import Address
-from deltaworks.connectors.databases.dialect import STAGE, Column, Conversation, Place, Server
+from deltaworks.connectors.databases.dialect import STAGE, Column, Connection, Dialect, Place
 from deltaworks.contracts.context import no_doubt
 from deltaworks.engines.spark.frames.row_counter import RowCounter
 from deltaworks.engines.spark.read.jdbc import JdbcWrite, write_rows
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Mode = Literal["append", "overwrite", "upsert"]
-_MOST_SAMPLES = 3
+_MAX_SAMPLES = 3
 _MOMENTS = ("timestamp", "timestamp_ntz")
 
 
@@ -51,7 +51,7 @@ class Fitted:
 class DatabaseTable:
     """A table of a database that batches land in."""
 
-    server: Server
+    server: Dialect
     address: Address
     place: Place
     mode: Mode
@@ -59,22 +59,22 @@ class DatabaseTable:
 
     def state(self, writer: str) -> SinkState:
         """Whether the table is there, and the last batch of a writer in it."""
-        with self.server.open(self.address, read_only=True) as talk:
-            found = self.server.resolved(talk, self.place)
+        with self.server.open(self.address, read_only=True) as connection:
+            found = self.server.resolved(connection, self.place)
             if found is None:
                 return SinkState(identity="", exists=False)
-            books = Books(self.server, found)
+            books = DatabaseBatches(self.server, found)
             return SinkState(
-                identity=self.server.identity(talk, found),
+                identity=self.server.identity(connection, found),
                 exists=True,
-                txn_version=books.last(talk, writer),
-                writers=books.writers(talk),
+                txn_version=books.last(connection, writer),
+                writers=books.writers(connection),
             )
 
     def fit(self, frame: DataFrame) -> bool:
         """Raise when the batch does not fit the table; whether there is a table."""
-        with self.server.open(self.address, read_only=True) as talk:
-            return self._fitted(talk, frame).target is not None
+        with self.server.open(self.address, read_only=True) as connection:
+            return self._fitted(connection, frame).target is not None
 
     def land(
         self,
@@ -85,20 +85,20 @@ class DatabaseTable:
         confirm: Callable[[], None] = no_doubt,
     ) -> CommitInfo:
         """Put a batch into the table; the same batch again changes nothing."""
-        with self.server.open(self.address, read_only=False) as talk:
-            fitted = self._fitted(talk, frame)
-            home = fitted.target or self._home(talk)
-            books = Books(self.server, home)
-            if fitted.target and books.last(talk, txn.app_id) == txn.version:
+        with self.server.open(self.address, read_only=False) as connection:
+            fitted = self._fitted(connection, frame)
+            home = fitted.target or self._home(connection)
+            books = DatabaseBatches(self.server, home)
+            if fitted.target and books.last(connection, txn.app_id) == txn.version:
                 return CommitInfo(committed=False, note=LANDED_BEFORE)
             short = hashlib.sha256(f"{home.label}\n{txn.app_id}".encode()).hexdigest()[:16]
             stage = Place(home.schema, f"{STAGE}{short}")
-            books.make(talk)
+            books.make(connection)
             if fitted.target:
-                self.server.mark(talk, fitted.target)
+                self.server.mark(connection, fitted.target)
             kinds = {column.name: column.kind for column in fitted.columns}
-            self.server.make_stage(talk, stage, fitted.target, kinds)
-            talk.commit()
+            self.server.make_stage(connection, stage, fitted.target, kinds)
+            connection.commit()
         try:
             rows = self._stage(frame, stage, fitted)
             confirm()
@@ -107,10 +107,10 @@ class DatabaseTable:
             with suppress(DeltaworksError):  # the next batch of this writer drops it first
                 self._drop(stage)
 
-    def _home(self, talk: Conversation) -> Place:
-        return Place(self.place.schema or self.server.home(talk), self.place.table)
+    def _home(self, connection: Connection) -> Place:
+        return Place(self.place.schema or self.server.home(connection), self.place.table)
 
-    def _fitted(self, talk: Conversation, frame: DataFrame) -> Fitted:
+    def _fitted(self, connection: Connection, frame: DataFrame) -> Fitted:
         """The columns of the batch in the table, or as a new table has them."""
         kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         new = {name: self.server.type_for(kind) for name, kind in kinds.items()}
@@ -124,11 +124,11 @@ class DatabaseTable:
             if key not in kinds:
                 hint = did_you_mean(key, list(kinds))
                 raise SpecError(f'merge key "{key}" is not a column of the rows', hint=hint)
-        target = self.server.resolved(talk, self.place)
+        target = self.server.resolved(connection, self.place)
         if target is None:
             typed = {n: self.server.key_type(k) if n in self.keys else k for n, k in new.items()}
             return Fitted(None, tuple(Column(name, kind) for name, kind in typed.items()))
-        known = {c.name: c for c in self.server.columns(talk, self.server.sql_of(target))}
+        known = {c.name: c for c in self.server.columns(connection, self.server.sql_of(target))}
         lower = {name.lower(): column for name, column in known.items()}
         extra = [name for name in kinds if name.lower() not in lower]
         if extra:
@@ -138,15 +138,15 @@ class DatabaseTable:
                 or f"add it to the table, or select the others: {', '.join(known)}",
             )
         columns = tuple(known.get(name, lower[name.lower()]) for name in kinds)
-        self._require_unique_keys(talk, target, [column.name for column in columns])
+        self._require_unique_keys(connection, target, [column.name for column in columns])
         return Fitted(target, columns)
 
     def _require_unique_keys(
-        self, talk: Conversation, target: Place, columns: Sequence[str]
+        self, connection: Connection, target: Place, columns: Sequence[str]
     ) -> None:
         if self.mode != "upsert":
             return
-        keys, wanted = self.server.unique_keys(talk, target), set(self.keys)
+        keys, wanted = self.server.unique_keys(connection, target), set(self.keys)
         if wanted not in [set(key) for key in keys]:
             raise SpecError(
                 f'table "{self.place.label}" has no unique index on {", ".join(self.keys)}, '
@@ -193,26 +193,26 @@ class DatabaseTable:
         replace: bool,
     ) -> CommitInfo:
         """The one transaction in which the batch lands."""
-        books = Books(self.server, home)
-        with self.server.open(self.address, read_only=False) as talk:
+        books = DatabaseBatches(self.server, home)
+        with self.server.open(self.address, read_only=False) as connection:
             if fitted.target is None:
-                self._make(talk, home, fitted.columns)
-            elif books.last(talk, txn.app_id) == txn.version:
+                self._make(connection, home, fitted.columns)
+            elif books.last(connection, txn.app_id) == txn.version:
                 return CommitInfo(committed=False, note=LANDED_BEFORE)
-            staged = int(talk.one(f"SELECT count(*) FROM {self.server.sql_of(stage)}"))
+            staged = int(connection.one(f"SELECT count(*) FROM {self.server.sql_of(stage)}"))
             if rows is not None and rows != staged:
                 raise EngineError(
                     f"{staged:,} rows were staged and {rows:,} sent; nothing was written",
                     hint="a task was tried twice: run it again",
                 )
-            info = self._move(talk, stage, home, fitted, staged=staged, replace=replace)
-            books.note(talk, txn.app_id, txn.version)
-            talk.commit()
+            info = self._move(connection, stage, home, fitted, staged=staged, replace=replace)
+            books.note(connection, txn.app_id, txn.version)
+            connection.commit()
         return info
 
     def _move(
         self,
-        talk: Conversation,
+        connection: Connection,
         stage: Place,
         home: Place,
         fitted: Fitted,
@@ -221,9 +221,9 @@ class DatabaseTable:
         replace: bool,
     ) -> CommitInfo:
         if self.keys:
-            self._refuse_bad_keys(talk, stage)
+            self._refuse_bad_keys(connection, stage)
         if self.mode == "upsert" and not replace:
-            added, changed = self.server.merge(talk, stage, home, fitted.columns, self.keys)
+            added, changed = self.server.merge(connection, stage, home, fitted.columns, self.keys)
             return CommitInfo(
                 committed=True,
                 rows_inserted=added,
@@ -232,24 +232,24 @@ class DatabaseTable:
                 rows_unchanged=staged - added - changed,
             )
         replaces = replace or self.mode == "overwrite"
-        removed = self.server.clear(talk, home) if replaces else 0
+        removed = self.server.clear(connection, home) if replaces else 0
         names = ", ".join(self.server.quoted(column.name) for column in fitted.columns)
         values = ", ".join(map(self.server.moved, fitted.columns))
         rows = f"SELECT {values} FROM {self.server.sql_of(stage)}"
-        added = talk.run(f"INSERT INTO {self.server.sql_of(home)} ({names}) {rows}")
+        added = connection.run(f"INSERT INTO {self.server.sql_of(home)} ({names}) {rows}")
         return CommitInfo(committed=True, rows_inserted=added, rows_updated=0, rows_deleted=removed)
 
-    def _make(self, talk: Conversation, home: Place, columns: Sequence[Column]) -> None:
+    def _make(self, connection: Connection, home: Place, columns: Sequence[Column]) -> None:
         typed = [f"{self.server.quoted(column.name)} {column.kind}" for column in columns]
         if self.keys:
             typed.append(f"PRIMARY KEY ({', '.join(map(self.server.quoted, self.keys))})")
-        talk.run(f"CREATE TABLE {self.server.sql_of(home)} ({', '.join(typed)})")
-        self.server.mark(talk, home)
+        connection.run(f"CREATE TABLE {self.server.sql_of(home)} ({', '.join(typed)})")
+        self.server.mark(connection, home)
 
-    def _refuse_bad_keys(self, talk: Conversation, stage: Place) -> None:
+    def _refuse_bad_keys(self, connection: Connection, stage: Place) -> None:
         keys, rows = [self.server.quoted(key) for key in self.keys], self.server.sql_of(stage)
         missing = " OR ".join(f"{key} IS NULL" for key in keys)
-        nulls = int(talk.one(f"SELECT count(*) FROM {rows} WHERE {missing}"))
+        nulls = int(connection.one(f"SELECT count(*) FROM {rows} WHERE {missing}"))
         named = ", ".join(f'"{key}"' for key in self.keys)
         if nulls:
             raise BatchKeyError(
@@ -257,7 +257,7 @@ class DatabaseTable:
                 hint="set such rows aside with a not_null check and `on_fail: quarantine`",
             )
         listed = ", ".join(keys)
-        repeated = talk.rows(
+        repeated = connection.rows(
             f"SELECT {listed} FROM {rows} GROUP BY {listed} HAVING count(*) > 1 LIMIT 3"
         )
         if repeated:
@@ -268,6 +268,6 @@ class DatabaseTable:
             )
 
     def _drop(self, stage: Place) -> None:
-        with self.server.open(self.address, read_only=False) as talk:
-            talk.run(f"DROP TABLE IF EXISTS {self.server.sql_of(stage)}")
-            talk.commit()
+        with self.server.open(self.address, read_only=False) as connection:
+            connection.run(f"DROP TABLE IF EXISTS {self.server.sql_of(stage)}")
+            connection.commit()

@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.source import Source
 from deltaworks.engines.deltars.log.commits import commit_files, version_at
@@ -35,59 +35,61 @@ class TableSource(NeedsCredential, Source):
         """What is wrong with how the table is named."""
         return table_place_problems(table=self.table, path=self.path)
 
-    def start_at(self, site: Site, point: str) -> Bounds | None:
-        found = self.info(site)
+    def start_at(self, project_ctx: ProjectContext, point: str) -> Bounds | None:
+        found = self.info(project_ctx)
         if point.isdecimal():
             read = int(point) - 1
         else:
-            read = version_at(self.location(site), parse_moment(point), site.stores)
+            read = version_at(
+                self.location(project_ctx), parse_timestamp(point), project_ctx.stores
+            )
         if read < 0:
             return None
         return Bounds(kind=VERSION, identity=found.table_id, position={"version": read})
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
         try:
-            found = self.info(site, bounds.position["version"])
+            found = self.info(project_ctx, bounds.position["version"])
         except DeltaworksError as problem:
             return problem.message
-        same = found.table_id == bounds.identity and not self._other_history(site, bounds)
+        same = found.table_id == bounds.identity and not self._other_history(project_ctx, bounds)
         return "" if same else "it is another table now"
 
-    def probe(self, site: Site) -> str:
-        found = self.info(site)
-        holds = DeltaRsEngine(site.stores).holds_rows(found.location)
+    def probe(self, project_ctx: ProjectContext) -> str:
+        found = self.info(project_ctx)
+        holds = DeltaRsEngine(project_ctx.stores).holds_rows(found.location)
         return f"version {found.version}, {'one row was read' if holds else 'no rows'}"
 
-    def tables_read(self, site: Site) -> tuple[str, ...]:
-        return (self.location(site),)
+    def tables_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
+        return (self.location(project_ctx),)
 
-    def location(self, site: Site) -> str:
+    def location(self, project_ctx: ProjectContext) -> str:
         """The table's folder."""
-        return site.table(table=self.table, path=self.path).location
+        return project_ctx.table(table=self.table, path=self.path).location
 
-    def info(self, site: Site, version: int | None = None) -> TableInfo:
+    def info(self, project_ctx: ProjectContext, version: int | None = None) -> TableInfo:
         """The table as it is, or was; an error when there is none."""
         return table_info(
-            self.location(site),
+            self.location(project_ctx),
             label=self.table or self.path,
             version=version,
-            stores=site.stores,
+            stores=project_ctx.stores,
         )
 
-    def position(self, site: Site, version: int) -> dict[str, Any]:
+    def position(self, project_ctx: ProjectContext, version: int) -> dict[str, Any]:
         """A version of the table, with what tells it from the same version of another history."""
-        tag = commit_tag(self.location(site), version, site.stores)
+        tag = commit_tag(self.location(project_ctx), version, project_ctx.stores)
         return {"version": version, **({"commit": tag} if tag else {})}
 
-    def _other_history(self, site: Site, read: Bounds) -> bool:
+    def _other_history(self, project_ctx: ProjectContext, read: Bounds) -> bool:
         """Whether the commit that was read last is another one now; not told once it is gone."""
-        found = commit_tag(self.location(site), read.position["version"], site.stores)
+        found = commit_tag(self.location(project_ctx), read.position["version"], project_ctx.stores)
         return bool(found) and read.position.get("commit", found) != found
 
-    def last_read(self, site: Site, since: Bounds, found: TableInfo) -> int:
+    def last_read(self, project_ctx: ProjectContext, since: Bounds, found: TableInfo) -> int:
         """The version that was read last, of this very table; another one stops the run."""
         last, label = int(since.position["version"]), self.table or self.path
-        if since.identity != found.table_id or self._other_history(site, since):
+        if since.identity != found.table_id or self._other_history(project_ctx, since):
             raise GuardError(
                 f'"{label}" is not the table that the last batch read: it was made anew, '
                 "replaced or put back from a copy",
@@ -100,11 +102,13 @@ class TableSource(NeedsCredential, Source):
             )
         return last
 
-    def refuse_set_back(self, site: Site, last: int, latest: int, *, replaced: bool) -> None:
+    def refuse_set_back(
+        self, project_ctx: ProjectContext, last: int, latest: int, *, replaced: bool
+    ) -> None:
         """Rows that were read and taken back may come again; a table replaced is another one."""
         label = self.table or self.path
         for version in range(last + 1, latest + 1):
-            note = commit_info(self.location(site), version, site.stores)
+            note = commit_info(self.location(project_ctx), version, project_ctx.stores)
             operation = str(note.get("operation", ""))
             target = str((note.get("operationParameters") or {}).get("version"))
             back = operation == "RESTORE" and not (target.isdecimal() and int(target) >= last)
@@ -115,9 +119,11 @@ class TableSource(NeedsCredential, Source):
                     hint=f"go on with what came after that by --from {version + 1}, or {_ANEW}",
                 )
 
-    def refuse_lost_history(self, site: Site, last: int, latest: int) -> None:
+    def refuse_lost_history(self, project_ctx: ProjectContext, last: int, latest: int) -> None:
         """What happened since can only be told while every commit since is there."""
-        kept = [file.version for file in commit_files(self.location(site), site.stores)]
+        kept = [
+            file.version for file in commit_files(self.location(project_ctx), project_ctx.stores)
+        ]
         if last < latest and kept and kept[0] > last + 1:
             raise GuardError(
                 f'the log of "{self.table or self.path}" begins at version {kept[0]}, '

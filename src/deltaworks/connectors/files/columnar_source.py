@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, ClassVar
 
 from deltaworks.connectors.files.source import DriftingSource
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.model.batch import Bounds
 from deltaworks.storage.parquet_footers import Footer, alike, rows_in_footers
 
@@ -26,9 +26,9 @@ class ColumnSource(DriftingSource):
     def look(file: str | IO[bytes]) -> Footer:
         """What a file says of itself."""
 
-    def rows_in_footers(self, site: Site, bounds: Bounds) -> int | None:
+    def rows_in_footers(self, project_ctx: ProjectContext, bounds: Bounds) -> int | None:
         """How many rows the footers tell of."""
-        return rows_in_footers(bounds, self.look, kind=self.file_kind, stores=site.stores)
+        return rows_in_footers(bounds, self.look, kind=self.file_kind, stores=project_ctx.stores)
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
         from deltaworks.engines.spark.frames.columns import declared_columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.plugin import Names, TextMap
 from deltaworks.contracts.sink import Sink
@@ -55,24 +55,24 @@ class FolderSink(NeedsCredential, Sink):
     def own_name(self) -> str:
         return self.path
 
-    def target(self, site: Site) -> TableRef:
-        return TableRef(self.path, site.path(self.path))
+    def target(self, project_ctx: ProjectContext) -> TableRef:
+        return TableRef(self.path, project_ctx.path(self.path))
 
-    def lock_path(self, site: Site) -> str:
-        return site.path(self.path)
+    def lock_path(self, project_ctx: ProjectContext) -> str:
+        return project_ctx.path(self.path)
 
-    def adds_on_rerun(self) -> bool:
+    def is_append(self) -> bool:
         return self.mode == "append"
 
-    def state(self, site: Site, app_id: str) -> SinkState:
-        return self._writer(site).state(app_id)
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
+        return self._writer(project_ctx).state(app_id)
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
         self._require(frame)
-        if self.state(ctx.site, batch.txn.app_id).txn_version != batch.txn.version:
-            self._refuse_existing(ctx.site)
+        if self.state(ctx.project_ctx, batch.txn.app_id).txn_version != batch.txn.version:
+            self._refuse_existing(ctx.project_ctx)
         replace = self.mode == "overwrite" or batch.replace
-        writer = self._writer(ctx.site)
+        writer = self._writer(ctx.project_ctx)
         return writer.write(
             frame,
             batch.txn,
@@ -83,19 +83,19 @@ class FolderSink(NeedsCredential, Sink):
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
         self._require(frame)
-        self._refuse_existing(ctx.site)
-        self._refuse_foreign(ctx.site)
+        self._refuse_existing(ctx.project_ctx)
+        self._refuse_foreign(ctx.project_ctx)
         return OutputPlan(
             sink=self.name or self.own_name(),
             path=self.path,
-            exists=self.state(ctx.site, "").exists,
+            exists=self.state(ctx.project_ctx, "").exists,
             rows_to_insert=frame.count(),
         )
 
     def verify(self, ctx: RunContext, frame: DataFrame) -> None:
         self._require(frame)
-        self._refuse_existing(ctx.site)
-        self._refuse_foreign(ctx.site)
+        self._refuse_existing(ctx.project_ctx)
+        self._refuse_foreign(ctx.project_ctx)
 
     def _require(self, frame: DataFrame) -> None:
         from deltaworks.engines.spark.frames.columns import require_columns
@@ -103,29 +103,29 @@ class FolderSink(NeedsCredential, Sink):
         require_columns(frame, self.partition_by, where="partition_by", nested=False)
         self.refuse_columns(frame)
 
-    def _refuse_existing(self, site: Site) -> None:
-        if self.mode == "error" and self.state(site, "").exists:
+    def _refuse_existing(self, project_ctx: ProjectContext) -> None:
+        if self.mode == "error" and self.state(project_ctx, "").exists:
             raise InputError(
                 f'folder "{self.path}" exists already, and the mode is "error"',
                 hint="use mode append or overwrite, or another folder",
             )
 
-    def _refuse_foreign(self, site: Site) -> None:
-        writer = self._writer(site)
+    def _refuse_foreign(self, project_ctx: ProjectContext) -> None:
+        writer = self._writer(project_ctx)
         writer.refuse_foreign(writer.manifest(), replace=self.mode == "overwrite")
 
-    def _writer(self, site: Site) -> FolderWriter:
+    def _writer(self, project_ctx: ProjectContext) -> FolderWriter:
         from deltaworks.engines.spark.write.folder_local import LocalFolder
         from deltaworks.engines.spark.write.folder_objects import ObjectFolder
 
-        folder = site.path(self.path)
+        folder = project_ctx.path(self.path)
         how: Any = {
             "file_format": self.plugin_type(),
             "options": {**self.writer_options(), **self.options},
             "by_place": self.columns_by_place,
         }
         return (
-            ObjectFolder(folder, site.stores, **how)
+            ObjectFolder(folder, project_ctx.stores, **how)
             if is_url(folder)
             else LocalFolder(folder, **how)
         )

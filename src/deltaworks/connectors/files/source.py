@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltaworks.clock import parse_moment
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.clock import parse_timestamp
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.expression import SchemaText, TypeText
 from deltaworks.contracts.plugin import TextMap
@@ -52,46 +52,46 @@ class FileSource(NeedsCredential, Source):
     def reads_increments(self) -> bool:
         return self.incremental
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
-        now = self._there(site, was_read=since is not None)
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
+        now = self._there(project_ctx, was_read=since is not None)
         partition_keys(now)  # all files there are must agree, not only the new ones
         try:
-            return newer_files(now, since or replace(now, files=()), site.root)
+            return newer_files(now, since or replace(now, files=()), project_ctx.root)
         except OSError as problem:
             raise unreadable_file(str(problem.filename), problem) from problem
 
-    def _there(self, site: Site, *, was_read: bool = False) -> Bounds:
+    def _there(self, project_ctx: ProjectContext, *, was_read: bool = False) -> Bounds:
         """The files there are; an inbox may be empty.
 
         A bucket has no folders, so there a path is known to be right once files of it were read.
         """
-        pattern = site.path(self.path)
+        pattern = project_ctx.path(self.path)
         return file_bounds(
             pattern,
             written=self.path,
-            stores=site.stores,
-            root=site.root,
+            stores=project_ctx.stores,
+            root=project_ctx.root,
             may_be_empty=self.incremental and (was_read or not is_url(pattern)),
         )
 
-    def here(self, site: Site, bounds: Bounds) -> Bounds:
-        return here(bounds, site.path(self.path), site.root)
+    def here(self, project_ctx: ProjectContext, bounds: Bounds) -> Bounds:
+        return here(bounds, project_ctx.path(self.path), project_ctx.root)
 
-    def files_read(self, site: Site) -> tuple[str, ...]:
-        return (site.path(self.path),)
+    def files_read(self, project_ctx: ProjectContext) -> tuple[str, ...]:
+        return (project_ctx.path(self.path),)
 
-    def probe(self, site: Site) -> str:
-        return found_files(self.bounds(site, None), site.stores)
+    def probe(self, project_ctx: ProjectContext) -> str:
+        return found_files(self.bounds(project_ctx, None), project_ctx.stores)
 
-    def start_at(self, site: Site, point: str) -> Bounds | None:
-        start_ns = int(parse_moment(point).timestamp() * 1e9)
-        now = self._there(site)
+    def start_at(self, project_ctx: ProjectContext, point: str) -> Bounds | None:
+        start_ns = int(parse_timestamp(point).timestamp() * 1e9)
+        now = self._there(project_ctx)
         older = tuple(stamp for stamp in now.files if stamp.modified_ns < start_ns)
         return replace(now, files=(), passed=older)
 
-    def still_there(self, site: Site, bounds: Bounds) -> str:
-        problem = changed_file(bounds, site.stores)
-        return problem and changed_file(self.here(site, bounds), site.stores)
+    def still_there(self, project_ctx: ProjectContext, bounds: Bounds) -> str:
+        problem = changed_file(bounds, project_ctx.stores)
+        return problem and changed_file(self.here(project_ctx, bounds), project_ctx.stores)
 
     def reader_options(self) -> dict[str, str]:
         """What Spark's reader of this format is told."""
@@ -114,7 +114,7 @@ class FileSource(NeedsCredential, Source):
             partition_types=self.partition_types,
             source_file=self.source_file,
             ingested_at=ctx.now if self.ingested_at else None,
-            stores=ctx.site.stores,
+            stores=ctx.project_ctx.stores,
         )
 
 

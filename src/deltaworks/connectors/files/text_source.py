@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deltaworks.config.object_stores import Stores
 from deltaworks.connectors.files.source import DriftingSource
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.contracts.plugin import REJECTED
 from deltaworks.contracts.tolerance import MaxFailed
 from deltaworks.errors import DeltaworksError
@@ -137,10 +137,10 @@ class RecordSource(DriftingSource):
         wanted = own if declared is None else self._wanted(own, declared)
         return conformed(marked, wanted, names)
 
-    def holds_rows(self, site: Site, bounds: Bounds) -> bool:
+    def holds_rows(self, project_ctx: ProjectContext, bounds: Bounds) -> bool:
         if self.multiline or self.options:
             return False
-        files = self.text_files(site.stores)
+        files = self.text_files(project_ctx.stores)
         return any(
             files.surely_row(line)
             for stamp in bounds.files
@@ -206,7 +206,7 @@ class RecordSource(DriftingSource):
     def located(self, ctx: RunContext, bounds: Bounds, refused: DataFrame) -> DataFrame:
         from deltaworks.engines.spark.read.line_numbers import with_lines
 
-        return with_lines(refused, self.text_files(ctx.site.stores), bounds)
+        return with_lines(refused, self.text_files(ctx.project_ctx.stores), bounds)
 
     def explain_failure(
         self, ctx: RunContext, bounds: Bounds, error: DeltaworksError
@@ -214,10 +214,10 @@ class RecordSource(DriftingSource):
         from deltaworks.engines.spark.read.text import find_other_text, find_value
 
         if "encoding" in error.context:
-            return find_other_text(error, bounds, self.encoding, ctx.site.stores)
+            return find_other_text(error, bounds, self.encoding, ctx.project_ctx.stores)
         if not {"value", "record", "path"} & set(error.context) or not bounds.files:
             return error
-        texts = self.text_files(ctx.site.stores)
+        texts = self.text_files(ctx.project_ctx.stores)
         parts, _ = self.laid_out(self.files(ctx, bounds), lambda _: None)
         for part in parts:
             if "value" in error.context:
@@ -241,7 +241,7 @@ class RecordSource(DriftingSource):
         rows = wrong.withColumn(FILE, as_path(F.col(FILE))).head(1)
         if not rows:
             return None
-        texts, own = self.text_files(ctx.site.stores), part.columns
+        texts, own = self.text_files(ctx.project_ctx.stores), part.columns
         return record_error(
             texts,
             rows[0][FILE],

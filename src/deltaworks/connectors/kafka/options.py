@@ -14,7 +14,7 @@ from deltaworks.connectors.kafka.client_config import (
     option_problem,
 )
 from deltaworks.connectors.kafka.topics import Isolation, TopicReader
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.credentials import NeedsCredential
 from deltaworks.contracts.duration import Duration, duration
 from deltaworks.contracts.plugin import TextMap
@@ -43,12 +43,12 @@ class KafkaTopic(NeedsCredential):
             found.append('say "servers", or name a "credential" that has the brokers')
         return tuple(found)
 
-    def access(self, site: Site) -> KafkaAccess:
+    def access(self, project_ctx: ProjectContext) -> KafkaAccess:
         """How the cluster is reached; the vault is opened for it."""
         return kafka_access(
             servers=self.servers,
             options=self.options,
-            credential=self.connection(site),
+            credential=self.connection(project_ctx),
             name=self.credential,
         )
 
@@ -57,11 +57,13 @@ class KafkaTopic(NeedsCredential):
         """The same as a number."""
         return int(duration(self.timeout).total_seconds() * 1000)
 
-    def reader(self, site: Site, isolation: Isolation = "read_committed") -> TopicReader:
+    def reader(
+        self, project_ctx: ProjectContext, isolation: Isolation = "read_committed"
+    ) -> TopicReader:
         """Who asks the cluster about the topic."""
         wait_seconds = self.wait_ms / 1000
         return TopicReader(
-            access=self.access(site),
+            access=self.access(project_ctx),
             topic=self.topic,
             isolation=isolation,
             wait_seconds=wait_seconds,

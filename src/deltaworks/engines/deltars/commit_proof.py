@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltaworks.engines.deltars.log.history import parse_user_metadata
-from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.snapshot import TableSnapshot
 from deltaworks.errors import CommitConflict, GuardError
 from deltaworks.model.commit import LANDED_BEFORE, TAKEN_OUT, CommitInfo
 from deltaworks.model.table_info import CommitRecord
@@ -19,7 +19,7 @@ from deltaworks.model.write import Stamp
 _ATTEMPT = "attempt"
 
 
-def own_commit(look: Look | None, stamp: Stamp, *, after: int = -1) -> CommitRecord | None:
+def own_commit(look: TableSnapshot | None, stamp: Stamp, *, after: int = -1) -> CommitRecord | None:
     """The commit after a version that holds this batch; None when the table has no such number."""
     txn = stamp.txn
     last = None if look is None else look.transaction(txn.app_id)
@@ -35,7 +35,7 @@ def own_commit(look: Look | None, stamp: Stamp, *, after: int = -1) -> CommitRec
     return found
 
 
-def landed_before(look: Look | None, stamp: Stamp, *, label: str) -> CommitInfo:
+def landed_before(look: TableSnapshot | None, stamp: Stamp, *, label: str) -> CommitInfo:
     """How a batch landed whose number the table has; raises when that was another batch."""
     found = None if look is None else commit_with(look.history(), stamp)
     if found is None:

@@ -30,7 +30,7 @@ OpenAt = Callable[[int | None], "DeltaTable | None"]
 
 
 @dataclass(eq=False, kw_only=True)
-class Look:
+class TableSnapshot:
     """A table at one version."""
 
     location: str
@@ -57,11 +57,11 @@ class Look:
         log: SoundLog | None = None,
         is_latest: bool = False,
         stores: Stores = NO_STORES,
-    ) -> Look:
+    ) -> TableSnapshot:
         """A look at a table that was just opened."""
         with translated(location):
             table_id, version = str(table.metadata().id), table.version()
-        return Look(
+        return TableSnapshot(
             location=location,
             table_id=table_id,
             version=version,
@@ -80,13 +80,13 @@ class Look:
             return dict(self.opened().metadata().configuration)
 
     @staticmethod
-    def by_log(log: SoundLog, problem: DeltaworksError) -> Look:
+    def by_log(log: SoundLog, problem: DeltaworksError) -> TableSnapshot:
         """A look at a table that delta-rs does not understand, by what its log says itself."""
 
         def refused() -> DeltaTable:
             raise problem
 
-        return Look(
+        return TableSnapshot(
             location=log.location,
             table_id=str(log.metadata["id"]),
             version=log.version,
@@ -174,13 +174,13 @@ class Look:
             return VECTORS in table.features
         return self.log.has_vectors or bool(self.log.disputed)
 
-    def after(self, commits: Sequence[Commit], open_at: OpenAt) -> Look | None:
+    def after(self, commits: Sequence[Commit], open_at: OpenAt) -> TableSnapshot | None:
         """The table some commits later; None when they did more than to add files."""
         if not all(_only_adds(commit) for commit in commits):
             return None
         version = commits[-1].version
         adds = [add for commit in commits for add in commit.actions_of("add")]
-        later = Look(
+        later = TableSnapshot(
             location=self.location,
             table_id=self.table_id,
             version=version,
@@ -208,7 +208,7 @@ class _Known(dict[str, int | None]):
         return True
 
 
-def the_same(look: Look, table: DeltaTable | None) -> DeltaTable:
+def the_same(look: TableSnapshot, table: DeltaTable | None) -> DeltaTable:
     """A table that was opened once more."""
     if table is None or str(table.metadata().id) != look.table_id:
         raise CommitConflict(

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 
 from deltaworks.engines.deltars.errors import damaged
 from deltaworks.engines.deltars.log.object_tail import Commit, ObjectLog
-from deltaworks.engines.deltars.snapshot import Look, OpenAt, the_same
+from deltaworks.engines.deltars.snapshot import OpenAt, TableSnapshot, the_same
 
-_MOST_KEPT = 16
-_KNOWN: dict[object, tuple[Look, str] | None] = {}
+_MAX_KEPT = 16
+_KNOWN: dict[object, tuple[TableSnapshot, str] | None] = {}
 """Tables as this process saw them, each with the tag of its last commit; None for no table."""
 
 
-def look_into_bucket(log: ObjectLog, open_at: OpenAt) -> Look | None:
+def bucket_snapshot(log: ObjectLog, open_at: OpenAt) -> TableSnapshot | None:
     """A table of an object store as it is now; None when no table is there."""
     key = (log.location, log.bucket.reached)
     known = _KNOWN.get(key)
@@ -38,11 +38,11 @@ def look_into_bucket(log: ObjectLog, open_at: OpenAt) -> Look | None:
     return _kept(key, later, commits[-1].tag)
 
 
-def _opened(log: ObjectLog, open_at: OpenAt) -> tuple[Look | None, str]:
+def _opened(log: ObjectLog, open_at: OpenAt) -> tuple[TableSnapshot | None, str]:
     table = open_at(None)
     if table is None:
         return None, ""
-    look = Look.at(log.location, table)
+    look = TableSnapshot.at(log.location, table)
     look.reopened = lambda: the_same(look, open_at(look.version))
     last = log.read(look.version)
     _refuse_damaged(log, () if last is None else (last,))
@@ -59,8 +59,8 @@ def _refuse_damaged(log: ObjectLog, commits: Iterable[Commit]) -> None:
             raise damaged(log.location, commit.problem)
 
 
-def _kept(key: object, look: Look | None, tag: str) -> Look | None:
-    if len(_KNOWN) >= _MOST_KEPT:
+def _kept(key: object, look: TableSnapshot | None, tag: str) -> TableSnapshot | None:
+    if len(_KNOWN) >= _MAX_KEPT:
         _KNOWN.clear()
     _KNOWN[key] = None if look is None else (look, tag)
     return look

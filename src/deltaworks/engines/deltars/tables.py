@@ -8,7 +8,7 @@ from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.engines.deltars.errors import not_found, translated
 from deltaworks.engines.deltars.log.commits import check_log, commit_files, opened, refuse_disputed
 from deltaworks.engines.deltars.schemas import arrow_table
-from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.snapshot import TableSnapshot
 from deltaworks.errors import (
     EngineError,
     TableNotFound,
@@ -33,14 +33,14 @@ class DeltaRsEngine:
         self._only_sure = only_sure
         """Whether tables are refused of which Spark may read other rows."""
 
-    def look(self, location: str) -> Look | None:
+    def look(self, location: str) -> TableSnapshot | None:
         """The table as it is now, to be asked several things; None when no table is there."""
         if is_url(location):
             from deltaworks.engines.deltars.log.object_tail import object_log
-            from deltaworks.engines.deltars.snapshot_cache import look_into_bucket
+            from deltaworks.engines.deltars.snapshot_cache import bucket_snapshot
 
             if (log := object_log(location, self.stores)) is not None:
-                found = look_into_bucket(log, lambda version: self.open_or_none(location, version))
+                found = bucket_snapshot(log, lambda version: self.open_or_none(location, version))
                 if found is not None:
                     found.stores = self.stores
                 return found
@@ -105,7 +105,7 @@ class DeltaRsEngine:
         refuse_disputed(location, log)
         return table
 
-    def _look(self, location: str, version: int | None) -> Look | None:
+    def _look(self, location: str, version: int | None) -> TableSnapshot | None:
         """The table at a version or as it is now, opened and its log known."""
         try:
             table, log = self._opened(location, version)
@@ -118,8 +118,10 @@ class DeltaRsEngine:
             log = check_log(location, version) if is_strange and not self._only_sure else None
             if log is None:
                 raise
-            return Look.by_log(log, error)
-        return Look.at(location, table, log=log, is_latest=version is None, stores=self.stores)
+            return TableSnapshot.by_log(log, error)
+        return TableSnapshot.at(
+            location, table, log=log, is_latest=version is None, stores=self.stores
+        )
 
     def open_or_none(self, location: str, version: int | None = None) -> DeltaTable | None:
         """The table itself; None when no table is there."""

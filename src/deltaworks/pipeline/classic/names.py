@@ -133,7 +133,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True)
-class Spellings:
+class ClassicNames:
     """The parameters one kind of plug-in takes in a classic file."""
 
     shapes: Mapping[str, Shape]
@@ -150,7 +150,7 @@ def native_type(kind: str, name: str) -> str:
     return {**own, **known}.get(plain, "")
 
 
-def spellings(kind: str, type_name: str) -> Spellings:
+def spellings(kind: str, type_name: str) -> ClassicNames:
     """What may be said of a type: what classic files always had, and all that is native."""
     classic = dict(PARAMETERS.get((kind, type_name), {}))
     plugin = find_plugin(kind, type_name)
@@ -159,7 +159,7 @@ def spellings(kind: str, type_name: str) -> Spellings:
     shapes = {**native, **humps, **classic}
     taken = {native_place(name) for name in classic}
     further = [camel(name) for name in native if (name,) not in taken]
-    return Spellings(shapes, (*classic, *further))
+    return ClassicNames(shapes, (*classic, *further))
 
 
 def native_place(name: str) -> tuple[str, ...]:

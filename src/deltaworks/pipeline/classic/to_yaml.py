@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_MOST_CHARACTERS = 88
+_MAX_CHARACTERS = 88
 _ENDLESS = 1_000_000
 
 
@@ -62,7 +62,7 @@ def _quoted(text: str) -> Any:
 
 def _is_short(value: Any) -> bool:
     text = json.dumps(value, ensure_ascii=False)
-    return len(text) <= _MOST_CHARACTERS and "\\n" not in text
+    return len(text) <= _MAX_CHARACTERS and "\\n" not in text
 
 
 def _fits_block(text: str) -> bool:

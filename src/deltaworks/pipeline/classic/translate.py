@@ -24,8 +24,8 @@ from deltaworks.pipeline.classic.names import (
     PARAMETERS,
     PLACES,
     SYSTEMS,
+    ClassicNames,
     Shape,
-    Spellings,
     native_place,
     native_type,
     snake,
@@ -96,7 +96,7 @@ class _Piece:
     kind: str
     type_name: str
     where: Where
-    spelled: Spellings
+    spelled: ClassicNames
     fields: dict[str, Any] = field(default_factory=dict)
 
     def native(self) -> dict[str, Any]:
@@ -408,7 +408,7 @@ class _Translator:
         given = {name: (value, (*inside, name)) for name, value in params.items()}
         if find_plugin("transform", type_name) is None:  # it may come; until then anything goes
             shapes: dict[str, Shape] = dict.fromkeys(given, "any")
-            piece = replace(piece, spelled=Spellings(shapes, ()))
+            piece = replace(piece, spelled=ClassicNames(shapes, ()))
         self._parameters(piece, given)
         return piece.native()
 

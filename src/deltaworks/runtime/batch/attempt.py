@@ -13,13 +13,13 @@ from deltaworks.model.events import Committed
 from deltaworks.model.results import BatchResult
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.batch.load import Landing, dropped_by_sinks, output_result
-from deltaworks.runtime.environment import RunName, Workplace, tell_stage
+from deltaworks.runtime.environment import RunEnv, RunName, tell_stage
 from deltaworks.runtime.evaluation.checks import failed, quality_error
-from deltaworks.runtime.evaluation.evaluator import Walked, Walker
-from deltaworks.runtime.evaluation.frames import Keeper
+from deltaworks.runtime.evaluation.evaluator import Evaluation, PlanEvaluator
+from deltaworks.runtime.evaluation.frames import FrameCache
 from deltaworks.runtime.evaluation.row_fates import rows_dropped
 from deltaworks.runtime.ledger.state import DONE, PLANNED, BatchEntry
-from deltaworks.runtime.quarantine.replay import ReentryWalker, Way
+from deltaworks.runtime.quarantine.replay import ReplayEvaluator, ReplayPath
 from deltaworks.runtime.quarantine.table import replayed_rows
 from deltaworks.runtime.source_bounds import why_changed
 
@@ -29,14 +29,14 @@ class Attempt:
     """How far an attempt got: what it knows of its batch, and whether it began to write."""
 
     plan: Plan
-    place: Workplace
+    place: RunEnv
     run: RunName
     entry: BatchEntry
     warn: Callable[[str], None]
     result: BatchResult
     require_locks: Callable[[], None]
     """Raises when another driver has taken over."""
-    way: Way | None = None
+    way: ReplayPath | None = None
     """The way back of rows from quarantine, if that is where they come from."""
     blocked: frozenset[str] = frozenset()
     may_have_landed: bool = False
@@ -45,10 +45,10 @@ class Attempt:
     def at(
         entry: BatchEntry,
         plan: Plan,
-        place: Workplace,
+        place: RunEnv,
         run: RunName,
         *,
-        way: Way | None,
+        way: ReplayPath | None,
         blocked: frozenset[str],
         warn: Callable[[str], None],
         require_locks: Callable[[], None],
@@ -70,11 +70,11 @@ class Attempt:
         """Evaluate the batch and land it where it has not landed; frees what it kept."""
         from deltaworks.engines.spark.session.start import cancel_work
 
-        keeper = Keeper()
+        keeper = FrameCache()
         walker = self._walker(replace(ctx, warn=self.warn), keeper, landed)
         try:
             walked = walker.walk()
-            for text in walker.held_back if isinstance(walker, ReentryWalker) else ():
+            for text in walker.held_back if isinstance(walker, ReplayEvaluator) else ():
                 self.warn(text)
             self._judge(walked)
             return self._land(walked, ctx, keeper, landed)
@@ -87,7 +87,9 @@ class Attempt:
         finally:
             keeper.release()
 
-    def _walker(self, ctx: RunContext, keeper: Keeper, landed: Mapping[str, CommitInfo]) -> Walker:
+    def _walker(
+        self, ctx: RunContext, keeper: FrameCache, landed: Mapping[str, CommitInfo]
+    ) -> PlanEvaluator:
         everywhere = frozenset(load.name for load in self.plan.loads)
         common: dict[str, Any] = {
             "bounds": self.entry.bounds,
@@ -98,9 +100,9 @@ class Attempt:
         }
         replay = self.entry.replay
         if self.way is None or replay is None:
-            return Walker(self.plan, ctx, observe=not self.plan.counted_by_sink, **common)
+            return PlanEvaluator(self.plan, ctx, observe=not self.plan.counted_by_sink, **common)
         kept = replayed_rows(ctx, self.place.quarantine(self.run.pipeline), replay)
-        return ReentryWalker(self.way, ctx, kept=kept, replay=replay, **common)
+        return ReplayEvaluator(self.way, ctx, kept=kept, replay=replay, **common)
 
     def _note_violations(self, error: DeltaworksError) -> None:
         """Rules of a table that stopped the batch are kept with the run like failed checks."""
@@ -108,7 +110,7 @@ class Attempt:
         if isinstance(found, tuple):
             self.result = replace(self.result, checks=(*self.result.checks, *found))
 
-    def _judge(self, walked: Walked) -> None:
+    def _judge(self, walked: Evaluation) -> None:
         """Stop before anything is written when a check, a limit or a source says so."""
         from deltaworks.runtime.evaluation.quarantine_limits import excesses, warning
 
@@ -125,14 +127,18 @@ class Attempt:
                 self.warn(f'check "{check.name}": {check.detail}')
         if said := warning(self.plan, walked):
             self.warn(said)
-        if problem := why_changed(self.plan, self.place.site, self.entry.bounds):
+        if problem := why_changed(self.plan, self.place.project_ctx, self.entry.bounds):
             raise InputError(
                 f"a source changed while it was read: {problem}",
                 hint="run it again when nobody writes there; nothing was committed",
             )
 
     def _land(
-        self, walked: Walked, ctx: RunContext, keeper: Keeper, landed: Mapping[str, CommitInfo]
+        self,
+        walked: Evaluation,
+        ctx: RunContext,
+        keeper: FrameCache,
+        landed: Mapping[str, CommitInfo],
     ) -> dict[str, CommitInfo]:
         landing = Landing(
             plan=self.plan,
@@ -166,7 +172,7 @@ class Attempt:
         self.result = replace(self._counted(walked, infos), state=DONE, outputs=outputs)
         return infos
 
-    def _counted(self, walked: Walked, infos: Mapping[str, CommitInfo]) -> BatchResult:
+    def _counted(self, walked: Evaluation, infos: Mapping[str, CommitInfo]) -> BatchResult:
         """The result with what became of every row; a count that is not sure is not told."""
         steps = walked.steps()
         for step in steps:

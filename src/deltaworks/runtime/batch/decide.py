@@ -78,7 +78,7 @@ class Intent:
     batch_id: str | None = None
     again: bool = False
     full_refresh: bool = False
-    adds_on_rerun: bool = False
+    is_append: bool = False
     incremental: bool = False
     nothing_new: bool = False
     starts_anew: bool = False
@@ -88,14 +88,14 @@ class Intent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class TableProbe:
     """How to find out what stands at the sinks and sources now."""
 
     landed: Callable[[BatchEntry], frozenset[str]]
     gone: Callable[[BatchEntry], str]
 
 
-def decide(state: LedgerState, intent: Intent, look: Look) -> tuple[Step, ...]:
+def decide(state: LedgerState, intent: Intent, look: TableProbe) -> tuple[Step, ...]:
     """The steps of this run, in order."""
     steps: list[Step] = []
     for entry in state.all_unfinished():
@@ -149,7 +149,7 @@ def _lost_replays(state: LedgerState, sink: str) -> list[BatchEntry]:
     return [entry for entry in state.done() if entry.n in out - back]
 
 
-def finish_only(state: LedgerState, spec: str, look: Look) -> tuple[Step, ...]:
+def finish_only(state: LedgerState, spec: str, look: TableProbe) -> tuple[Step, ...]:
     """The steps of a run that is only to finish what an earlier one left."""
     entry = state.unfinished
     if entry is None:
@@ -167,7 +167,7 @@ def finish_only(state: LedgerState, spec: str, look: Look) -> tuple[Step, ...]:
     return (Redo(entry, landed),)
 
 
-def _finish(entry: BatchEntry, intent: Intent, look: Look) -> tuple[Step, bool]:
+def _finish(entry: BatchEntry, intent: Intent, look: TableProbe) -> tuple[Step, bool]:
     try:
         landed = look.landed(entry)
     except GuardError:
@@ -254,7 +254,7 @@ def _skip(state: LedgerState, intent: Intent) -> Skip | None:
 
 
 def _skip_same(last: BatchEntry | None, intent: Intent) -> Skip | None:
-    if last is None or not intent.adds_on_rerun:
+    if last is None or not intent.is_append:
         return None
     if last.spec == intent.spec and same_bounds(last.bounds, intent.bounds):
         when = f"{last.at:%Y-%m-%d %H:%M:%S} UTC"

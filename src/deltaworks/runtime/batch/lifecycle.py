@@ -17,13 +17,13 @@ from deltaworks.redact import safe_json
 from deltaworks.runtime.batch.attempt import Attempt, reads_of
 from deltaworks.runtime.batch.load import audited
 from deltaworks.runtime.batch.verify_sinks import verify_again
-from deltaworks.runtime.environment import RunName, Workplace, start_engine
+from deltaworks.runtime.environment import RunEnv, RunName, start_engine
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.ledger.evidence import Writer, ahead, landing, note_of, refuse_meddling
 from deltaworks.runtime.ledger.parking import forget_parked, parked_rows
 from deltaworks.runtime.ledger.state import DONE, PLANNED, BatchEntry, LedgerState, SinkEntry
 from deltaworks.runtime.ledger.table import Ledger, landed_sink, planned_sink
-from deltaworks.runtime.quarantine.replay import Way, way_back
+from deltaworks.runtime.quarantine.replay import ReplayPath, replay_path
 from deltaworks.runtime.source_bounds import take_pins, why_gone, why_unpinned
 from deltaworks.storage.locks.file_lock import LockSet
 
@@ -49,7 +49,7 @@ class Batches:
     """What one run does to batches of its pipeline, and what came of each."""
 
     plan: Plan
-    place: Workplace
+    place: RunEnv
     run: RunName
     ledger: Ledger
     locks: LockSet
@@ -84,7 +84,7 @@ class Batches:
 
     def _warn_unbounded(self, entry: BatchEntry) -> None:
         """Rows that nobody could recognise would be appended by every run."""
-        appends = any(load.plugin.adds_on_rerun() for load in self.plan.loads)
+        appends = any(load.plugin.is_append() for load in self.plan.loads)
         for name, bounds in entry.bounds.items():
             if appends and not bounds.bounded and entry.batch_id is None:
                 self.warn(
@@ -97,16 +97,16 @@ class Batches:
         sinks = []
         for load in new.plan.loads:
             app_id = self.ledger.app_id(load.name, generation)
-            found = load.plugin.state(self.place.site, app_id)
+            found = load.plugin.state(self.place.project_ctx, app_id)
             sinks.append(planned_sink(load.name, app_id, found))
         if not new.full_refresh:
             project = self.place.config.project_id
-            verify_again(new.plan, self.place.site, state, sinks, project=project)
+            verify_again(new.plan, self.place.project_ctx, state, sinks, project=project)
         entry = BatchEntry(
             n=self._number(new, state, sinks),
             batch_id=new.batch_id,
             run_id=self.run.run_id,
-            spec=self.plan.fingerprint(self.place.site),
+            spec=self.plan.fingerprint(self.place.project_ctx),
             generation=generation,
             state=PLANNED,
             bounds=new.bounds,
@@ -119,7 +119,7 @@ class Batches:
             covers=new.covers or self._read_again(new, state),
             judges=new.judges,
             quarantine_version=self._quarantine_version(),
-            pins=take_pins(self.plan, self.place.site),
+            pins=take_pins(self.plan, self.place.project_ctx),
         )
         return replace(entry, supersedes=self._superseded(entry, state))
 
@@ -143,7 +143,7 @@ class Batches:
             return taken + 1
         found = next(sink for sink in sinks if sink.txn_found == taken)
         load = next(load for load in new.plan.loads if load.name == found.name)
-        label = load.plugin.target(self.place.site).label
+        label = load.plugin.target(self.place.project_ctx).label
         raise ahead(label, taken, is_table=found.version_found is not None)
 
     def _superseded(self, entry: BatchEntry, state: LedgerState) -> tuple[int, ...]:
@@ -156,7 +156,7 @@ class Batches:
         if not entry.reads_on:
             return ()
         again = tuple(other.n for other in state.outstanding() if other.kept)
-        if any(load.plugin.adds_on_rerun() for load in self.plan.loads):
+        if any(load.plugin.is_append() for load in self.plan.loads):
             return again
         return (*again, *(other.n for other in state.same_reads(entry)))
 
@@ -273,7 +273,7 @@ class Batches:
             except GuardError:
                 continue  # whatever the table holds of it
             if info is not None:
-                now = load.plugin.state(self.place.site, sink.app_id)
+                now = load.plugin.state(self.place.project_ctx, sink.app_id)
                 landed = landed_sink(sink, info, now)
                 state = self.ledger.loaded_later(entry, landed, state, self.place.clock.now())
                 forget_parked(sink.parked, self.place.config.stores)
@@ -285,8 +285,8 @@ class Batches:
         load = next((load for load in self.plan.loads if load.name == sink.name), None)
         if load is None:
             raise EngineError(f'sink "{sink.name}" is no longer in the pipeline')
-        site = self.place.site
-        before = load.plugin.state(site, sink.app_id)
+        project_ctx = self.place.project_ctx
+        before = load.plugin.state(project_ctx, sink.app_id)
         if (landed := self._landing(load, entry, sink)) is not None:
             return landed_sink(sink, landed, before)
         ctx = self._engine()
@@ -302,9 +302,9 @@ class Batches:
             rows = audited(self.plan, load, rows, run_id=self.run.run_id, n=entry.n)
             self.locks.require()
             info = load.plugin.write(ctx, rows, batch)
-        now = load.plugin.state(site, sink.app_id)
+        now = load.plugin.state(project_ctx, sink.app_id)
         as_now = replace(sink, version_found=before.version, txn_found=before.txn_version)
-        refuse_meddling(load, site, entry, as_now, info=info, now=now)
+        refuse_meddling(load, project_ctx, entry, as_now, info=info, now=now)
         return landed_sink(sink, info, now)
 
     def complete(self, entry: BatchEntry, state: LedgerState) -> LedgerState:
@@ -336,7 +336,7 @@ class Batches:
         for load in self.plan.loads:
             if (sink := entry.sink(load.name)) is None:
                 continue
-            if not load.plugin.keeps:
+            if not load.plugin.is_persistent:
                 shown[load.name] = CommitInfo(committed=False, note="not shown again")
             elif (info := self._landing(load, entry, sink)) is not None:
                 found[load.name] = replace(info, note=_EARLIER)
@@ -345,7 +345,7 @@ class Batches:
     def _landing(self, load: Load, entry: BatchEntry, sink: SinkEntry) -> CommitInfo | None:
         return landing(
             load,
-            self.place.site,
+            self.place.project_ctx,
             entry,
             sink,
             project=self.place.config.project_id,
@@ -360,7 +360,7 @@ class Batches:
             info = infos.get(load.name)
             if info is None or info.note != _EARLIER or info.version is None:
                 continue
-            ref = load.plugin.target(self.place.site)
+            ref = load.plugin.target(self.place.project_ctx)
             if torn := torn_files(ref.location, info.version):
                 raise GuardError(
                     f'"{ref.label}" holds batch {entry.n} in version {info.version}, '
@@ -374,7 +374,7 @@ class Batches:
 
     def gone(self, entry: BatchEntry) -> str:
         """Why what a batch read cannot be read again identically; empty when it can."""
-        return why_gone(self.plan, self.place.site, entry.bounds) or why_unpinned(
+        return why_gone(self.plan, self.place.project_ctx, entry.bounds) or why_unpinned(
             entry.pins, self.place.config.stores
         )
 
@@ -383,11 +383,11 @@ class Batches:
         names = {sink.name for sink in entry.sinks}
         return with_loads(self.plan, names)
 
-    def _way(self, entry: BatchEntry) -> Way | None:
+    def _way(self, entry: BatchEntry) -> ReplayPath | None:
         if entry.replay is None:
             return None
         quarantine = self.place.quarantine(self.run.pipeline)
-        return way_back(self._plan_of(entry), quarantine.entries(entry.replay))
+        return replay_path(self._plan_of(entry), quarantine.entries(entry.replay))
 
     def _done(
         self, entry: BatchEntry, state: LedgerState, infos: Mapping[str, CommitInfo]
@@ -409,8 +409,8 @@ class Batches:
         found = []
         for sink in entry.sinks:
             load, info = loads[sink.name], infos[sink.name]
-            now = load.plugin.state(self.place.site, sink.app_id)
-            refuse_meddling(load, self.place.site, entry, sink, info=info, now=now)
+            now = load.plugin.state(self.place.project_ctx, sink.app_id)
+            refuse_meddling(load, self.place.project_ctx, entry, sink, info=info, now=now)
             found.append(landed_sink(sink, info, now))
         return found
 

@@ -29,8 +29,8 @@ from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.redact import safe_json
 from deltaworks.runtime.cancellation import job_tag
 from deltaworks.runtime.error_boundary import step_boundary
-from deltaworks.runtime.evaluation.evaluator import Walked
-from deltaworks.runtime.evaluation.frames import Keeper, StepFrame
+from deltaworks.runtime.evaluation.evaluator import Evaluation
+from deltaworks.runtime.evaluation.frames import FrameCache, StepFrame
 from deltaworks.runtime.ledger.evidence import Writer, landing, note_of
 from deltaworks.runtime.ledger.parking import ParkingPlace, may_park
 from deltaworks.runtime.ledger.state import BatchEntry, SinkEntry
@@ -43,7 +43,7 @@ from deltaworks.version import __version__
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_MOST_METADATA_BYTES = 4096
+_MAX_METADATA_BYTES = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Landing:
     entry: BatchEntry
     project: str
     profile: str
-    keeper: Keeper
+    keeper: FrameCache
     retries: RetrySettings
     blocked: frozenset[str]
     """Sinks that wait for an older batch which is parked; a newer one must not pass it."""
@@ -65,13 +65,13 @@ class Landing:
     on_landed: Callable[[OutputResult], None]
     on_stage: Callable[[Load], None]
 
-    def prepare(self, walked: Walked, landed: Mapping[str, CommitInfo]) -> None:
+    def prepare(self, walked: Evaluation, landed: Mapping[str, CommitInfo]) -> None:
         """Evaluate what is read more than once, and see that every sink will take its rows."""
         self._keep(walked)
         if len(self.plan.loads) > 1 and not landed:
             self._verify(walked)
 
-    def land(self, walked: Walked, landed: Mapping[str, CommitInfo]) -> dict[str, CommitInfo]:
+    def land(self, walked: Evaluation, landed: Mapping[str, CommitInfo]) -> dict[str, CommitInfo]:
         """Write the batch wherever it has not landed; answers how it landed in each sink."""
         if not landed and self.entry.sets_aside:
             self._quarantine(walked)
@@ -84,11 +84,11 @@ class Landing:
             self.on_stage(load)
             info = self._write(load, sink, walked.frames[load.inputs[0]])
             results[load.name] = info
-            if load.plugin.keeps:
+            if load.plugin.is_persistent:
                 self.on_landed(output_result(load, self.ctx, info))
         return results
 
-    def _verify(self, walked: Walked) -> None:
+    def _verify(self, walked: Evaluation) -> None:
         """Before the first sink is written, all must be willing to take the rows."""
         for load in self.plan.loads:
             frame = self._stamped(load, walked.frames[load.inputs[0]])
@@ -102,7 +102,7 @@ class Landing:
     def _sink(self, name: str) -> SinkEntry:
         return next(sink for sink in self.entry.sinks if sink.name == name)
 
-    def _keep(self, walked: Walked) -> None:
+    def _keep(self, walked: Evaluation) -> None:
         """Rows that are read more than once are evaluated once."""
         readers: dict[str, int] = {}
         for load in self.plan.loads:
@@ -115,22 +115,22 @@ class Landing:
 
     def _may_read_once(self, load: Load, step: StepFrame) -> bool:
         """Whether rows need not be kept for a sink: it reads them once, or finds them again."""
-        if not load.plugin.reads_twice():
+        if not load.plugin.needs_cached_input():
             return True
         bounded = all(bounds.bounded for bounds in self.entry.bounds.values())
         return bounded and load.plugin.may_read_once() and is_repeatable(step.frame)
 
-    def _quarantine(self, walked: Walked) -> None:
+    def _quarantine(self, walked: Evaluation) -> None:
         app_id = self.entry.sinks[0].app_id.replace(
             f":{self.entry.sinks[0].name}:", f":{QUARANTINE}:"
         )
         write_quarantine(
             self.ctx,
             Quarantine.of(
-                self.ctx.site.warehouse,
+                self.ctx.project_ctx.warehouse,
                 project=self.project,
                 pipeline=self.plan.pipeline.name,
-                stores=self.ctx.site.stores,
+                stores=self.ctx.project_ctx.stores,
             ),
             walked.rejects,
             entry=self.entry,
@@ -141,7 +141,7 @@ class Landing:
 
     def _reads_all(self) -> bool:
         """Whether the sources are read as a whole each time, so that rows are refused again."""
-        adds = any(load.plugin.adds_on_rerun() for load in self.plan.loads)
+        adds = any(load.plugin.is_append() for load in self.plan.loads)
         return self.entry.reads_on and not adds and not is_incremental(self.plan)
 
     def _write(self, load: Load, sink: SinkEntry, step: StepFrame) -> CommitInfo:
@@ -173,7 +173,7 @@ class Landing:
 
         bounds = {} if step.read or self.entry.replay is not None else self.entry.bounds
         stop = partial(cancel_jobs, self.ctx.spark, job_tag(self.ctx.run_id))
-        return FileWatch(self.plan, self.ctx.site, bounds, stop)
+        return FileWatch(self.plan, self.ctx.project_ctx, bounds, stop)
 
     def _tell_late_change(self, load: Load, watch: FileWatch) -> None:
         """Tell of a file that changed at the very end, maybe before its last row was read."""
@@ -189,12 +189,12 @@ class Landing:
     def _park(self, load: Load, step: StepFrame, reason: str) -> CommitInfo:
         """Keep the rows until they can be committed."""
         self.require_locks()
-        place = ParkingPlace.of(self.ctx.site, self.plan.pipeline.name)
+        place = ParkingPlace.of(self.ctx.project_ctx, self.plan.pipeline.name)
         manifest = {
             "run_id": self.ctx.run_id,
             "project": self.project,
             "pipeline": self.plan.pipeline.name,
-            "target": load.plugin.target(self.ctx.site).location,
+            "target": load.plugin.target(self.ctx.project_ctx).location,
             "sources": {name: bounds.to_json() for name, bounds in self.entry.bounds.items()},
             "reason": reason,
         }
@@ -237,11 +237,11 @@ class Landing:
             raise
         except EngineError as error:
             names = {"project": self.project, "pipeline": self.plan.pipeline.name}
-            landed = landing(load, self.ctx.site, self.entry, sink, **names)
+            landed = landing(load, self.ctx.project_ctx, self.entry, sink, **names)
             if landed is None:
                 raise
             if landed.version is not None:
-                make_durable(load.plugin.target(self.ctx.site).location, landed.version)
+                make_durable(load.plugin.target(self.ctx.project_ctx).location, landed.version)
             note = f"the commit landed, though it was reported as failed: {error.message}"
             return replace(landed, note=note)
 
@@ -250,9 +250,9 @@ class Landing:
 
         A sink that does not remember its batches, such as a topic, has none to compare with.
         """
-        if not plugin.remembers:
+        if not plugin.tracks_batches:
             return
-        now = plugin.state(self.ctx.site, sink.app_id)
+        now = plugin.state(self.ctx.project_ctx, sink.app_id)
         if now.txn_version != sink.txn_found:
             raise GuardError(
                 f'sink "{sink.name}" has moved on since this batch was planned '
@@ -274,7 +274,7 @@ class Landing:
             "attempt": attempt,
         }
         text = safe_json({key: value for key, value in note.items() if value not in (None, "")})
-        if len(text.encode()) > _MOST_METADATA_BYTES:
+        if len(text.encode()) > _MAX_METADATA_BYTES:
             raise InternalError("the note of a commit is larger than it may be")
         return text
 
@@ -312,7 +312,7 @@ def _balance(name: str, step: StepFrame, info: CommitInfo) -> None:
 def output_result(load: Load, ctx: RunContext, info: CommitInfo) -> OutputResult:
     """How a batch landed, for the people and programs who read the result."""
     is_table = load.plugin.plugin_type() == "delta"
-    label = load.plugin.target(ctx.site).label
+    label = load.plugin.target(ctx.project_ctx).label
     return OutputResult(
         sink=load.name,
         table=label if is_table else "",

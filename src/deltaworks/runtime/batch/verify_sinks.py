@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import SinkState
@@ -16,7 +16,7 @@ from deltaworks.runtime.ledger.evidence import Writer, ahead, ways_out
 from deltaworks.runtime.ledger.state import BatchEntry, LedgerState, SinkEntry
 from deltaworks.runtime.source_bounds import is_incremental
 
-_MOST_COMMITS = 1_000
+_MAX_COMMITS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,102 +52,117 @@ class Known:
         return max((v for v in versions if v is not None), default=None)
 
 
-def verify_sinks(plan: Plan, site: Site, state: LedgerState, *, project: str) -> None:
+def verify_sinks(
+    plan: Plan, project_ctx: ProjectContext, state: LedgerState, *, project: str
+) -> None:
     """Refuse to go on when a table was changed by hand, or when its ledger is lost or older."""
     if not state.batches:
-        _refuse_unknown_batches(plan, site, state, project)
-    verify_tables(plan, site, state, project=project)
+        _refuse_unknown_batches(plan, project_ctx, state, project)
+    verify_tables(plan, project_ctx, state, project=project)
     _refuse_half_reverted(plan, state)
 
 
-def verify_tables(plan: Plan, site: Site, state: LedgerState, *, project: str) -> None:
+def verify_tables(
+    plan: Plan, project_ctx: ProjectContext, state: LedgerState, *, project: str
+) -> None:
     """Refuse to build upon a table that was changed by hand, or is ahead of its ledger."""
     for load in plan.loads:
-        if load.plugin.remembers:
-            _verify(load, site, state, Writer(project, plan.pipeline.name, load.name))
+        if load.plugin.tracks_batches:
+            _verify(load, project_ctx, state, Writer(project, plan.pipeline.name, load.name))
 
 
-def _refuse_unknown_batches(plan: Plan, site: Site, state: LedgerState, project: str) -> None:
+def _refuse_unknown_batches(
+    plan: Plan, project_ctx: ProjectContext, state: LedgerState, project: str
+) -> None:
     """Batches of this pipeline that no ledger knows: read once more, they might land twice."""
     for load in plan.loads:
-        once = load.plugin.adds_on_rerun() or is_incremental(plan)
+        once = load.plugin.is_append() or is_incremental(plan)
         if any(load.name in one.sinks for one in state.restored):
             continue  # it was accepted
-        if once and _holds_batches_of(load, site, project, plan.pipeline.name):
-            label = load.plugin.target(site).label
+        if once and _holds_batches_of(load, project_ctx, project, plan.pipeline.name):
+            label = load.plugin.target(project_ctx).label
             raise GuardError(
                 f'"{label}" holds batches of this pipeline, and the ledger knows of none',
-                hint=f"put {site.warehouse}/{OWN_FOLDER} back from a backup, "
-                + ways_out(label, is_table=load.plugin.state(site, "").version is not None),
+                hint=f"put {project_ctx.warehouse}/{OWN_FOLDER} back from a backup, "
+                + ways_out(label, is_table=load.plugin.state(project_ctx, "").version is not None),
             )
 
 
-def _holds_batches_of(load: Load, site: Site, project: str, pipeline: str) -> bool:
-    state = load.plugin.state(site, "")
+def _holds_batches_of(load: Load, project_ctx: ProjectContext, project: str, pipeline: str) -> bool:
+    state = load.plugin.state(project_ctx, "")
     if state.version is None:
         return any(f":{project}:{pipeline}:{load.name}:" in writer for writer in state.writers)
-    records = DeltaRsEngine(site.stores).history(
-        load.plugin.target(site).location, limit=_MOST_COMMITS
+    records = DeltaRsEngine(project_ctx.stores).history(
+        load.plugin.target(project_ctx).location, limit=_MAX_COMMITS
     )
     writer = Writer(project, pipeline, load.name)
     return any("project" in r.user_metadata and writer.made(r) for r in records)
 
 
 def verify_again(
-    plan: Plan, site: Site, state: LedgerState, found: Sequence[SinkEntry], *, project: str
+    plan: Plan,
+    project_ctx: ProjectContext,
+    state: LedgerState,
+    found: Sequence[SinkEntry],
+    *,
+    project: str,
 ) -> None:
     """Verify tables that a batch is planned for, unless they are as the ledger left them."""
     sinks = {sink.name: sink for sink in found}
-    for load in (load for load in plan.loads if load.plugin.remembers and state.batches):
+    for load in (load for load in plan.loads if load.plugin.tracks_batches and state.batches):
         writer = Writer(project, plan.pipeline.name, load.name)
-        known, sink = _known(load, site, state, writer), sinks[load.name]
+        known, sink = _known(load, project_ctx, state, writer), sinks[load.name]
         is_same = known is not None and (known.sink.identity, known.version) == (
             sink.identity,
             sink.version_found,
         )
         if not is_same:
-            _verify(load, site, state, writer)
+            _verify(load, project_ctx, state, writer)
 
 
-def _known(load: Load, site: Site, state: LedgerState, writer: Writer) -> Known | None:
+def _known(
+    load: Load, project_ctx: ProjectContext, state: LedgerState, writer: Writer
+) -> Known | None:
     """What the ledger knows of a sink; None when no batch has made a commit there."""
     entry = next(reversed(state.committed(load.name)), None)
     sink = None if entry is None else entry.sink(load.name)
     if entry is None or sink is None:
         return None
-    label = load.plugin.target(site).label
+    label = load.plugin.target(project_ctx).label
     return Known(label=label, writer=writer, entry=entry, sink=sink, state=state)
 
 
-def _verify(load: Load, site: Site, state: LedgerState, writer: Writer) -> None:
-    known = _known(load, site, state, writer)
+def _verify(load: Load, project_ctx: ProjectContext, state: LedgerState, writer: Writer) -> None:
+    known = _known(load, project_ctx, state, writer)
     if known is None:
-        _verify_first(load, site, state, writer)
+        _verify_first(load, project_ctx, state, writer)
         return
-    now = load.plugin.state(site, known.sink.app_id)
+    now = load.plugin.state(project_ctx, known.sink.app_id)
     refuse_other_table(known, now)
     _refuse_unknown_writers(known, now)
     if known.version is not None and now.version is not None and now.version != known.version:
-        location = load.plugin.target(site).location
-        records = DeltaRsEngine(site.stores).history(location, after=known.version)
+        location = load.plugin.target(project_ctx).location
+        records = DeltaRsEngine(project_ctx.stores).history(location, after=known.version)
         refuse_unknown_commits(known, records)
 
 
-def _verify_first(load: Load, site: Site, state: LedgerState, writer: Writer) -> None:
+def _verify_first(
+    load: Load, project_ctx: ProjectContext, state: LedgerState, writer: Writer
+) -> None:
     """A table in which the ledger knows of no commit must not hold batches of this pipeline."""
-    now = load.plugin.state(site, "")
+    now = load.plugin.state(project_ctx, "")
     if not (state.batches or state.restored) or now.version is None:
         return
-    ref = load.plugin.target(site)
+    ref = load.plugin.target(project_ctx)
     accepted = [r for r in state.restored if "steps" in r.accept and load.name in r.sinks]
-    engine = DeltaRsEngine(site.stores)
+    engine = DeltaRsEngine(project_ctx.stores)
     if not accepted:
-        records = engine.history(ref.location, limit=_MOST_COMMITS)
+        records = engine.history(ref.location, limit=_MAX_COMMITS)
         _refuse_unknown_notes(ref.label, writer, state, records)
         return
     last = accepted[-1]
     after = -1 if last.version is None or last.table_id != now.identity else last.version
-    records = engine.history(ref.location, limit=_MOST_COMMITS, after=after)
+    records = engine.history(ref.location, limit=_MAX_COMMITS, after=after)
     for record in records:
         is_set_back = record.operation == "RESTORE" and (record.restored_to or 0) < after
         if is_set_back or (writer.made(record) and "batch" in record.user_metadata):
@@ -256,7 +271,7 @@ def _refuse_half_reverted(plan: Plan, state: LedgerState) -> None:
     precise = {entry.n for entry in state.holes()}  # these go only where they are missing
     for entry in state.lost():
         for load in plan.loads:
-            appends = load.name in _still_in(entry, state) and load.plugin.adds_on_rerun()
+            appends = load.name in _still_in(entry, state) and load.plugin.is_append()
             if appends and entry.n not in precise:
                 raise GuardError(
                     f'batch {entry.n} was taken out of "{min(entry.reverted)}" by a restore, '

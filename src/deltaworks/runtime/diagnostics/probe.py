@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from deltaworks.config.credentials.credential import Credential
 from deltaworks.config.project import ProjectConfig
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import ConfigError, DeltaworksError, InputError, TableNotFound
 from deltaworks.model.probe import ProbeKind, ProbeResult, Reason
 from deltaworks.model.table_ref import absolute, is_url
@@ -44,13 +44,15 @@ def _location(location: str, config: ProjectConfig) -> ProbeResult:
 
 def _sources(plan: Plan, source: str, config: ProjectConfig) -> tuple[ProbeResult, ...]:
     """The sources of a pipeline, or the one that is named."""
-    site, name = Site.of(config), plan.pipeline.name
+    project_ctx, name = ProjectContext.of(config), plan.pipeline.name
     extracts = {stage.name: stage for stage in plan.stages if isinstance(stage, Extract)}
     if source and source not in extracts:
         hint = did_you_mean(source, extracts)
         raise ConfigError(f'pipeline "{name}" has no source "{source}"', hint=hint)
     chosen = [extracts[source]] if source else extracts.values()
-    return tuple(_timed(f"{name}.{stage.name}", "source", _look(stage, site)) for stage in chosen)
+    return tuple(
+        _timed(f"{name}.{stage.name}", "source", _look(stage, project_ctx)) for stage in chosen
+    )
 
 
 def _credential(name: str, config: ProjectConfig, others: Iterable[str]) -> tuple[ProbeResult, ...]:
@@ -74,8 +76,8 @@ def _credential(name: str, config: ProjectConfig, others: Iterable[str]) -> tupl
     )
 
 
-def _look(stage: Extract, site: Site) -> Callable[[], str]:
-    return lambda: stage.plugin.probe(site)
+def _look(stage: Extract, project_ctx: ProjectContext) -> Callable[[], str]:
+    return lambda: stage.plugin.probe(project_ctx)
 
 
 def _a_key(location: str, config: ProjectConfig) -> str:

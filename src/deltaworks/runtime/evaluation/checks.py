@@ -24,7 +24,7 @@ from deltaworks.errors import QualityError
 from deltaworks.model.results import CheckResult
 from deltaworks.pipeline.stages import Stage, Verify
 from deltaworks.runtime.error_boundary import step_boundary
-from deltaworks.runtime.evaluation.frames import Count, Keeper, Rejects, StepFrame, balance
+from deltaworks.runtime.evaluation.frames import Count, FrameCache, Rejects, StepFrame, balance
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -65,7 +65,7 @@ def check_step(
     stages: Sequence[Verify],
     *,
     file: str,
-    keeper: Keeper,
+    keeper: FrameCache,
     targets: Targets,
 ) -> Checked:
     """Run every check of one step: those of its rows, then those of what they let pass."""
@@ -114,7 +114,7 @@ def _looks_at_targets(stage: Verify) -> bool:
     return isinstance(stage.plugin, RowCheck) and stage.plugin.looks_at_targets()
 
 
-def _keep(step: StepFrame, keeper: Keeper) -> None:
+def _keep(step: StepFrame, keeper: FrameCache) -> None:
     if not step.kept:
         step.frame, step.kept = keeper.keep(step.frame), True
 
@@ -161,7 +161,7 @@ def _row_checks(
     conditions: Sequence[Column],
     *,
     file: str,
-    keeper: Keeper,
+    keeper: FrameCache,
 ) -> Checked:
     """Look at all of the checks in one pass over the rows, and at what the step refused."""
     from pyspark.sql import functions as F
@@ -312,7 +312,7 @@ def _dropped(stages: Sequence[Verify], fates: Sequence[int]) -> int:
 
 
 def _table_checks(
-    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: Keeper
+    ctx: RunContext, step: StepFrame, stages: Sequence[Verify], *, file: str, keeper: FrameCache
 ) -> tuple[CheckResult, ...]:
     found = []
     for stage in stages:

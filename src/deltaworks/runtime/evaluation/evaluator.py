@@ -19,7 +19,7 @@ from deltaworks.model.results import CheckResult, StepResult
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.evaluation.checks import check_step, parts_too, require_conditions
-from deltaworks.runtime.evaluation.frames import Count, Keeper, Rejects, StepFrame, split
+from deltaworks.runtime.evaluation.frames import Count, FrameCache, Rejects, StepFrame, split
 from deltaworks.runtime.evaluation.row_fates import Passed, total
 from deltaworks.runtime.source_bounds import bounds_here
 
@@ -32,7 +32,7 @@ _log = logging.getLogger("deltaworks")
 
 
 @dataclass(kw_only=True)
-class Walked:
+class Evaluation:
     """What a walk found: frames by step, rows refused, checks, and what was read."""
 
     frames: dict[str, StepFrame] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Walked:
         return tuple(item.result() for item in self.passed)
 
 
-class Walker:
+class PlanEvaluator:
     """Walks one plan once."""
 
     def __init__(
@@ -81,14 +81,14 @@ class Walker:
         *,
         bounds: Mapping[str, Bounds],
         clock: Clock,
-        keeper: Keeper,
+        keeper: FrameCache,
         on_stage: Callable[[Stage], None],
         observe: bool = True,
         settled: frozenset[str] = frozenset(),
     ) -> None:
         self.plan = plan
         self.ctx = ctx
-        self.bounds = bounds_here(plan, ctx.site, bounds)
+        self.bounds = bounds_here(plan, ctx.project_ctx, bounds)
         self.clock = clock
         self.keeper = keeper
         self.on_stage = on_stage
@@ -98,7 +98,7 @@ class Walker:
         self.settled = settled
         """Sinks whose standing rows do not count: they have the batch, or it replaces all."""
         self.file = plan.pipeline.origin.file
-        self.found = Walked()
+        self.found = Evaluation()
         self.came: tuple[Count, ...] = ()
         """Rows that come into the step at work."""
         self.left_out: Count | None = None
@@ -106,7 +106,7 @@ class Walker:
         self.applied = False
         """Whether the step at work is a transform that rows go through."""
 
-    def walk(self) -> Walked:
+    def walk(self) -> Evaluation:
         """Go through every stage but the loads."""
         try:
             for stage in self.plan.stages:
@@ -184,13 +184,13 @@ class Walker:
 
     def _extract(self, stage: Extract) -> StepFrame:
         bounds = self.bounds[stage.name]
-        rows = stage.plugin.rows(self.ctx.site, bounds)
+        rows = stage.plugin.rows(self.ctx.project_ctx, bounds)
         frame = self._read(stage)
         if self.observe:
             step = counted(frame, known_rows=rows)
         else:
             step = StepFrame(frame=frame, count=Count(known=rows))
-        step.holds_rows = bool(rows) or stage.plugin.holds_rows(self.ctx.site, bounds)
+        step.holds_rows = bool(rows) or stage.plugin.holds_rows(self.ctx.project_ctx, bounds)
         self.found.sources[stage.name] = step
         return step
 

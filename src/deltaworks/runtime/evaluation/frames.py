@@ -67,7 +67,7 @@ class StepFrame:
 
 
 @dataclass(kw_only=True)
-class Keeper:
+class FrameCache:
     """Keeps frames that are read more than once, and lets them go at the end."""
 
     kept: list[DataFrame] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Keeper:
         self.kept.clear()
 
 
-def split(step: StepFrame, stage: Stage, keeper: Keeper) -> tuple[StepFrame, Rejects | None]:
+def split(step: StepFrame, stage: Stage, keeper: FrameCache) -> tuple[StepFrame, Rejects | None]:
     """Part the rows a stage accepted from those it marked."""
     from pyspark.sql import functions as F
 

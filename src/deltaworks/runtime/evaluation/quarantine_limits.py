@@ -9,7 +9,7 @@ from decimal import Decimal
 from deltaworks.contracts.tolerance import Tolerance
 from deltaworks.errors import QualityError
 from deltaworks.pipeline.stages import Apply, Plan
-from deltaworks.runtime.evaluation.evaluator import Walked
+from deltaworks.runtime.evaluation.evaluator import Evaluation
 from deltaworks.runtime.evaluation.row_fates import total
 
 _WARNED = Tolerance(percent=Decimal(10))
@@ -29,7 +29,7 @@ class Excess:
         return QualityError(self.message, hint=hint, file=file, line=self.line)
 
 
-def excesses(plan: Plan, walked: Walked) -> Iterator[Excess]:
+def excesses(plan: Plan, walked: Evaluation) -> Iterator[Excess]:
     """Every limit that a batch passes, in the order of its steps; that of the run comes last."""
     for one in walked.passed:
         limit = getattr(one.stage.plugin, "max_failed", None)
@@ -46,7 +46,7 @@ def excesses(plan: Plan, walked: Walked) -> Iterator[Excess]:
         yield Excess(message=f"{told}, {limit} allowed", line=line)
 
 
-def warning(plan: Plan, walked: Walked) -> str:
+def warning(plan: Plan, walked: Evaluation) -> str:
     """What to say of a batch that quarantines a large share of its rows; empty for a small one."""
     refused = walked.rows_quarantined()
     rows = _rows_of(plan, walked) if refused else 0
@@ -56,7 +56,7 @@ def warning(plan: Plan, walked: Walked) -> str:
     return f"{refused:,} of {rows:,} rows ({share}) go into quarantine"
 
 
-def _rows_of(plan: Plan, walked: Walked) -> int:
+def _rows_of(plan: Plan, walked: Evaluation) -> int:
     """The rows that those in quarantine were read with: of their sources, not of any looked up."""
     refusing = [one for one in walked.passed if one.rows_refused]
     names = {name for one in refusing for name in _origins(plan, one.stage.name)}

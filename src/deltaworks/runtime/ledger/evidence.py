@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import CommitInfo, SinkState
@@ -54,30 +54,42 @@ def commit_of(
 
 
 def landing(
-    load: Load, site: Site, entry: BatchEntry, sink: SinkEntry, *, project: str, pipeline: str
+    load: Load,
+    project_ctx: ProjectContext,
+    entry: BatchEntry,
+    sink: SinkEntry,
+    *,
+    project: str,
+    pipeline: str,
 ) -> CommitInfo | None:
     """How a batch landed in a sink in an earlier run; None when it did not."""
-    state = load.plugin.state(site, sink.app_id)
+    state = load.plugin.state(project_ctx, sink.app_id)
     if state.txn_version is None or state.txn_version < entry.n:
         return None
     if state.version is None:
-        _refuse_other_batch(state, entry, load.plugin.target(site).label)
-        _refuse_other_identity(load, site, entry, sink, now=state)
+        _refuse_other_batch(state, entry, load.plugin.target(project_ctx).label)
+        _refuse_other_identity(load, project_ctx, entry, sink, now=state)
         return CommitInfo(committed=True)
-    location = load.plugin.target(site).location
-    records = DeltaRsEngine(site.stores).history(location, after=_since(sink))
+    location = load.plugin.target(project_ctx).location
+    records = DeltaRsEngine(project_ctx.stores).history(location, after=_since(sink))
     found = commit_of(records, entry, Writer(project, pipeline, sink.name))
     if found is not None:
-        _refuse_meddled(records, found.version, entry, sink, load.plugin.target(site).label)
+        _refuse_meddled(records, found.version, entry, sink, load.plugin.target(project_ctx).label)
         return CommitInfo(committed=True, version=found.version)
     if entry.token:
-        raise ahead(load.plugin.target(site).label, entry.n)
-    _refuse_other_batch(state, entry, load.plugin.target(site).label)
+        raise ahead(load.plugin.target(project_ctx).label, entry.n)
+    _refuse_other_batch(state, entry, load.plugin.target(project_ctx).label)
     return CommitInfo(committed=True)
 
 
 def refuse_meddling(
-    load: Load, site: Site, entry: BatchEntry, sink: SinkEntry, *, info: CommitInfo, now: SinkState
+    load: Load,
+    project_ctx: ProjectContext,
+    entry: BatchEntry,
+    sink: SinkEntry,
+    *,
+    info: CommitInfo,
+    now: SinkState,
 ) -> None:
     """Refuse a table that somebody set back or replaced since a batch was planned for it.
 
@@ -85,25 +97,25 @@ def refuse_meddling(
     """
     if not info.committed:
         return
-    ref, since = load.plugin.target(site), _since(sink)
-    _refuse_other_identity(load, site, entry, sink, now=now)
+    ref, since = load.plugin.target(project_ctx), _since(sink)
+    _refuse_other_identity(load, project_ctx, entry, sink, now=now)
     if info.version is None or now.version is None:
         return
     if now.version < info.version:
         raise _meddled(ref.label, entry.n)
     if now.version > since + 1:
-        records = DeltaRsEngine(site.stores).history(ref.location, after=since)
+        records = DeltaRsEngine(project_ctx.stores).history(ref.location, after=since)
         _refuse_meddled(records, info.version, entry, sink, ref.label)
 
 
 def _refuse_other_identity(
-    load: Load, site: Site, entry: BatchEntry, sink: SinkEntry, *, now: SinkState
+    load: Load, project_ctx: ProjectContext, entry: BatchEntry, sink: SinkEntry, *, now: SinkState
 ) -> None:
     """A batch that adds rows to a table must be in the one that it was planned for."""
-    adds = load.plugin.takes_more() and not entry.replaces
+    adds = load.plugin.accepts_late_rows() and not entry.replaces
     if adds and sink.identity and now.identity != sink.identity:
         is_table = now.version is not None
-        raise _meddled(load.plugin.target(site).label, entry.n, is_table=is_table)
+        raise _meddled(load.plugin.target(project_ctx).label, entry.n, is_table=is_table)
 
 
 def _since(sink: SinkEntry) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.config.object_stores import NO_STORES, Stores
-from deltaworks.contracts.context import RunContext, Site, no_doubt
+from deltaworks.contracts.context import ProjectContext, RunContext, no_doubt
 from deltaworks.contracts.sink import Sink
 from deltaworks.errors import EXIT_ENGINE, CommitUnknown, DeltaworksError, EngineError, StorageError
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
@@ -34,9 +34,9 @@ class ParkingPlace:
     stores: Stores = NO_STORES
 
     @staticmethod
-    def of(site: Site, pipeline: str) -> ParkingPlace:
+    def of(project_ctx: ProjectContext, pipeline: str) -> ParkingPlace:
         """Where a pipeline parks."""
-        return ParkingPlace(f"{site.warehouse}{_PARKED}{pipeline}", site.stores)
+        return ParkingPlace(f"{project_ctx.warehouse}{_PARKED}{pipeline}", project_ctx.stores)
 
     def park(
         self,
@@ -84,7 +84,7 @@ def parked_here(state: LedgerState, warehouse: str) -> LedgerState:
 def parked_rows(ctx: RunContext, place: str) -> DataFrame:
     """The rows that were kept, all of them."""
     try:
-        manifest = json.loads(read_text(f"{place}/{_MANIFEST}", ctx.site.stores) or "")
+        manifest = json.loads(read_text(f"{place}/{_MANIFEST}", ctx.project_ctx.stores) or "")
     except (OSError, ValueError) as problem:
         raise StorageError(
             f'the parked batch "{place}" cannot be read: its manifest is gone or broken',

@@ -14,8 +14,8 @@ from deltaworks.errors import GuardError, VersionNotFound
 from deltaworks.model.batch import Replay
 from deltaworks.pipeline.classic.merge_order import order_of
 from deltaworks.pipeline.stages import Apply, Load, Plan
-from deltaworks.runtime.evaluation.evaluator import Walked
-from deltaworks.runtime.evaluation.frames import Count, Keeper, Rejects
+from deltaworks.runtime.evaluation.evaluator import Evaluation
+from deltaworks.runtime.evaluation.frames import Count, FrameCache, Rejects
 from deltaworks.runtime.ledger.state import BatchEntry, LedgerState
 
 RULE = "written later"
@@ -51,7 +51,7 @@ def _version_of(entry: BatchEntry | None, sink: str) -> int | None:
 
 
 def hold_back(
-    plan: Plan, ctx: RunContext, replay: Replay, walked: Walked, keeper: Keeper
+    plan: Plan, ctx: RunContext, replay: Replay, walked: Evaluation, keeper: FrameCache
 ) -> list[str]:
     """Part rows that would overwrite newer ones from the others; what to say about them."""
     told: list[str] = []
@@ -59,8 +59,8 @@ def hold_back(
         words = load.plugin.document()
         if replay.overwrite or words.get("mode") not in _KEYED:
             continue
-        place = load.plugin.target(ctx.site).location
-        stands = DeltaRsEngine(ctx.site.stores).identity(place)
+        place = load.plugin.target(ctx.project_ctx).location
+        stands = DeltaRsEngine(ctx.project_ctx.stores).identity(place)
         since = _version(ctx, place, replay.since.get(load.name))
         if stands is None or stands[1] == since:
             continue
@@ -74,13 +74,15 @@ def hold_back(
     return told
 
 
-def _part(load: Load, ctx: RunContext, walked: Walked, keeper: Keeper, *, since: int | None) -> int:
+def _part(
+    load: Load, ctx: RunContext, walked: Evaluation, keeper: FrameCache, *, since: int | None
+) -> int:
     from pyspark.sql import functions as F
 
     from deltaworks.engines.spark.delta.later_rows import later_rows
 
     step, words = walked.frames[load.inputs[0]], load.plugin.document()
-    place, compared = load.plugin.target(ctx.site).location, _compared(words)
+    place, compared = load.plugin.target(ctx.project_ctx).location, _compared(words)
     frame = step.frame if step.kept else keeper.keep(step.frame)
     _require_keys(load, frame.columns, compared["keys"])
     lands, held = later_rows(ctx.spark, place, frame, since=since, **compared)
@@ -122,7 +124,9 @@ def _require_keys(load: Load, columns: Collection[str], keys: Collection[str]) -
 def _version(ctx: RunContext, place: str, version: int | None) -> int | None:
     """The version, if the table still has it."""
     try:
-        found = version is not None and DeltaRsEngine(ctx.site.stores).info(place, version=version)
+        found = version is not None and DeltaRsEngine(ctx.project_ctx.stores).info(
+            place, version=version
+        )
     except VersionNotFound:
         return None
     return version if found else None

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.contracts.context import RunContext, Site
+from deltaworks.contracts.context import ProjectContext, RunContext
 from deltaworks.engines.spark.frames.columns import EXACT_TIMES, require_columns
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import Bounds, Replay
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
-from deltaworks.runtime.evaluation.evaluator import Walked, Walker, counted
+from deltaworks.runtime.evaluation.evaluator import Evaluation, PlanEvaluator, counted
 from deltaworks.runtime.evaluation.frames import Count, StepFrame
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ _ANEW = "run the pipeline once more instead: with --again, or --full-refresh"
 
 
 @dataclass(frozen=True)
-class Way:
+class ReplayPath:
     """The part of a plan that returning rows pass, and what is looked up on the way."""
 
     plan: Plan
     steps: frozenset[str]
 
 
-def way_back(plan: Plan, entries: Entries) -> Way:
+def replay_path(plan: Plan, entries: Entries) -> ReplayPath:
     """The way of returning rows, or why there is none."""
     names = {stage.name for stage in plan.stages if isinstance(stage, Extract | Apply)}
     for step, _ in entries:
@@ -53,13 +53,13 @@ def way_back(plan: Plan, entries: Entries) -> Way:
         if isinstance(stage, Load) and stage.inputs[0] in passed:
             _require_taker(stage)
     needed = passed | _looked_up(plan, passed)
-    return Way(replace(plan, stages=tuple(_kept(plan, passed, needed))), frozenset(passed))
+    return ReplayPath(replace(plan, stages=tuple(_kept(plan, passed, needed))), frozenset(passed))
 
 
-def looked_up(way: Way, site: Site) -> dict[str, Bounds]:
+def looked_up(way: ReplayPath, project_ctx: ProjectContext) -> dict[str, Bounds]:
     """What rows that come back are joined with, as it is now."""
     return {
-        stage.name: stage.plugin.bounds(site, None)
+        stage.name: stage.plugin.bounds(project_ctx, None)
         for stage in way.plan.sources
         if stage.name not in way.steps
     }
@@ -85,7 +85,7 @@ def _require_row_wise(stage: Apply) -> None:
 
 
 def _require_taker(load: Load) -> None:
-    if not load.plugin.takes_more():
+    if not load.plugin.accepts_late_rows():
         raise GuardError(
             f'sink "{load.name}" replaces what it holds, so that a few rows cannot come later',
             hint=_ANEW,
@@ -114,11 +114,11 @@ def _kept(plan: Plan, passed: set[str], needed: set[str]) -> list[Stage]:
     return kept
 
 
-class ReentryWalker(Walker):
+class ReplayEvaluator(PlanEvaluator):
     """Walks the way of returning rows."""
 
     def __init__(
-        self, way: Way, ctx: RunContext, *, kept: DataFrame, replay: Replay, **more: Any
+        self, way: ReplayPath, ctx: RunContext, *, kept: DataFrame, replay: Replay, **more: Any
     ) -> None:
         super().__init__(way.plan, ctx, **more)
         self.way = way
@@ -128,7 +128,7 @@ class ReentryWalker(Walker):
         self.held_back: list[str] = []
         self.looked_ahead = True  # rows enter in the middle; the pipeline has run before
 
-    def walk(self) -> Walked:
+    def walk(self) -> Evaluation:
         found = super().walk()
         rows = Count(known=self.kept.count())
         found.sources = {"quarantine": StepFrame(frame=self.kept, count=rows)}

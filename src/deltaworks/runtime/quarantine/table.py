@@ -30,7 +30,7 @@ Quote = Callable[[str], str]
 """How an engine's SQL writes a text."""
 _FEW_ROWS = 1000
 """So many fit into memory, whatever they hold."""
-_MOST_COMMITS = 1000
+_MAX_COMMITS = 1000
 _KEPT = ("rule", "reason", "row", "columns", "raw", "stage", "kind")
 
 
@@ -43,7 +43,7 @@ class Choice:
     rule: str = ""
 
 
-class ReplayWords(TypedDict, total=False):
+class ReplayKwargs(TypedDict, total=False):
     """What a caller may say of a replay in Python, as keywords."""
 
     choice: Choice | None
@@ -218,7 +218,7 @@ class Quarantine:
 
     def _all_notes(self, after: int) -> list[Mapping[str, Any]]:
         engine = DeltaRsEngine(self.stores)
-        records = engine.history(self.location, after=after, limit=_MOST_COMMITS)
+        records = engine.history(self.location, after=after, limit=_MAX_COMMITS)
         return [record.user_metadata for record in records]
 
     def take_back(self, entry: BatchEntry, *, gone: Collection[int], key: str) -> None:

@@ -17,7 +17,7 @@ from deltaworks.model.commit import CommitInfo, SinkState
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_ref import TableRef
 from deltaworks.pipeline.stages import Load, Plan
-from deltaworks.runtime.environment import Workplace, new_run
+from deltaworks.runtime.environment import RunEnv, new_run
 from deltaworks.runtime.ledger.evidence import Writer, commit_of, refuse_meddling
 from deltaworks.runtime.ledger.state import (
     ABANDONED,
@@ -53,7 +53,7 @@ from deltaworks.storage.locks.file_lock import lock_of, locked, pipeline_lock
 
 
 def accept_table(
-    ref: TableRef, writers: Sequence[tuple[Plan, Workplace]], *, keep: bool, apply: bool
+    ref: TableRef, writers: Sequence[tuple[Plan, RunEnv]], *, keep: bool, apply: bool
 ) -> AcceptResult:
     """Take a table as it is; without `apply` only say what that means.
 
@@ -99,12 +99,13 @@ def _result(
     )
 
 
-def _sinks(plan: Plan, place: Workplace, ref: TableRef) -> dict[str, Load]:
+def _sinks(plan: Plan, place: RunEnv, ref: TableRef) -> dict[str, Load]:
     """The sinks of a pipeline that write a table."""
     return {
         load.name: load
         for load in plan.loads
-        if load.plugin.remembers and load.plugin.target(place.site).location == ref.location
+        if load.plugin.tracks_batches
+        and load.plugin.target(place.project_ctx).location == ref.location
     }
 
 
@@ -114,7 +115,7 @@ class _Look:
 
     ref: TableRef
     plan: Plan
-    place: Workplace
+    place: RunEnv
     keep: bool
     accept_id: str
 
@@ -168,7 +169,7 @@ class _Look:
         now, ledger = self.place.clock.now(), self.ledger
         state = settle_restores(ledger, ledger.state(), self.quarantine, now)
         state = settle_undos(
-            self.plan, self.place.site, ledger, state, quarantine=self.quarantine, now=now
+            self.plan, self.place.project_ctx, ledger, state, quarantine=self.quarantine, now=now
         )
         for entry, sinks in self._cut_off(state):
             if sinks is None:
@@ -197,24 +198,24 @@ class _Look:
 
     def _refuse_meddling(self, entry: BatchEntry, landed: Iterable[SinkEntry]) -> None:
         """Another table that was set back while a batch was loaded must be accepted first."""
-        site = self.place.site
+        project_ctx = self.place.project_ctx
         for load in (load for load in self.plan.loads if load.name not in self.sinks):
             for sink in (sink for sink in landed if sink.name == load.name):
-                now = load.plugin.state(site, sink.app_id)
+                now = load.plugin.state(project_ctx, sink.app_id)
                 info = CommitInfo(committed=True, version=sink.version)
-                refuse_meddling(load, site, entry, sink, info=info, now=now)
+                refuse_meddling(load, project_ctx, entry, sink, info=info, now=now)
 
     def _commit(self, entry: BatchEntry, sink: SinkEntry) -> SinkEntry | None:
         """How a batch landed in a sink, also where its rows are not there any more."""
         load = next((load for load in self.plan.loads if load.name == sink.name), None)
         if load is None or not entry.token:
             return None
-        records = self._records(load.plugin.target(self.place.site).location)
+        records = self._records(load.plugin.target(self.place.project_ctx).location)
         record = commit_of(records, entry, self._writer(sink.name))
         if record is None:
             return None
         later = (one.operation for one in records if one.version > record.version)
-        now = load.plugin.state(self.place.site, sink.app_id)
+        now = load.plugin.state(self.place.project_ctx, sink.app_id)
         is_replaced = any("REPLACE" in word for word in later)  # by a table with an id of its own
         identity = "a table that is gone" if is_replaced else now.identity
         state = replace(now, identity=sink.identity or identity)
@@ -241,7 +242,7 @@ class _Look:
         for entry in held:
             if entry.generation < newest and not put_back:
                 self._refuse_rows(entry, "which a full refresh has replaced")
-        if any(load.plugin.adds_on_rerun() for load in self.loads.values()):
+        if any(load.plugin.is_append() for load in self.loads.values()):
             for entry, other in ((a, b) for a in held for b in held if a.n in b.covers):
                 self._refuse_rows(entry, f"which batch {other.n} has read again")
 
@@ -403,7 +404,11 @@ class _Look:
         found: list[tuple[int, str, int | None]] = []
         for entry in state.all_unfinished():
             for sink in (sink for sink in entry.sinks if sink.name in self.sinks):
-                txn = self.loads[sink.name].plugin.state(self.place.site, sink.app_id).txn_version
+                txn = (
+                    self.loads[sink.name]
+                    .plugin.state(self.place.project_ctx, sink.app_id)
+                    .txn_version
+                )
                 if (txn or 0) >= entry.n or entry.generation != generation:
                     raise GuardError(
                         f"batch {entry.n} had landed in some of its sinks only when "
@@ -425,7 +430,7 @@ class _Look:
 
     def _now(self, load: Load, generation: int) -> SinkState:
         app_id = self.ledger.app_id(load.name, generation)
-        return load.plugin.state(self.place.site, app_id)
+        return load.plugin.state(self.place.project_ctx, app_id)
 
     # ------------------------------------------------------------- what no ledger knows
 
@@ -450,8 +455,8 @@ class _Look:
             generation=generation,
             restore_id=self.accept_id,
             at=self.place.clock.now(),
-            spec=self.plan.fingerprint(self.place.site),
-            bounds=take_bounds(self.plan, self.place.site, read),
+            spec=self.plan.fingerprint(self.place.project_ctx),
+            bounds=take_bounds(self.plan, self.place.project_ctx, read),
             sinks=sinks,
         )
         at, present, undone = accepted.steps[-1]
@@ -463,7 +468,7 @@ class _Look:
         what = f'"{self.ref.label}" holds batch {numbers}, which the ledger does not know'
         hint = "use --keep-position, or load everything anew with --full-refresh"
         for name, load in self.loads.items():
-            if load.plugin.adds_on_rerun():
+            if load.plugin.is_append():
                 problem = f'{what}, and sink "{name}" appends: its rows would be there twice'
                 raise GuardError(problem, hint=hint)
         if self.quarantine.exists():
@@ -471,7 +476,7 @@ class _Look:
             raise GuardError(problem, hint=hint)
 
     def _keepers(self) -> list[Load]:
-        return [load for load in self.plan.loads if load.plugin.keeps]
+        return [load for load in self.plan.loads if load.plugin.is_persistent]
 
     def _adopting(self, load: Load, generation: int) -> SinkEntry:
         found = self._now(load, generation)
@@ -486,8 +491,8 @@ class _Look:
     def _require_all_ahead(self, state: LedgerState, numbers: str) -> None:
         """What no ledger knows counts as read only if every sink of the pipeline has it."""
         for load in self._keepers():
-            location = load.plugin.target(self.place.site).location
-            is_table = load.plugin.state(self.place.site, "").version is not None
+            location = load.plugin.target(self.place.project_ctx).location
+            is_table = load.plugin.state(self.place.project_ctx, "").version is not None
             table = self._identity(location) if is_table else None
             records = self._records(location) if is_table else ()
             names, writers = frozenset({load.name}), [self._writer(load.name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import OFFSETS, Bounds
 from deltaworks.pipeline.stages import Plan
@@ -14,7 +14,9 @@ from deltaworks.runtime.ledger.state import BatchEntry, LedgerState
 _STARTS = ("since_version", "since", "known", "repeats")
 
 
-def bounds_of(plan: Plan, site: Site, entries: Sequence[BatchEntry]) -> dict[str, Bounds]:
+def bounds_of(
+    plan: Plan, project_ctx: ProjectContext, entries: Sequence[BatchEntry]
+) -> dict[str, Bounds]:
     """The bounds of batches that followed each other; whole sources are read as they are now."""
     found = {}
     for stage in plan.sources:
@@ -22,7 +24,7 @@ def bounds_of(plan: Plan, site: Site, entries: Sequence[BatchEntry]) -> dict[str
         if stage.plugin.reads_increments() and read:
             found[stage.name] = joined(read)
         else:
-            found[stage.name] = stage.plugin.bounds(site, None)
+            found[stage.name] = stage.plugin.bounds(project_ctx, None)
     return found
 
 

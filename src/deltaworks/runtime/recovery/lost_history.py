@@ -9,12 +9,12 @@ from deltaworks.model.batch import FILES, OFFSETS, Bounds
 from deltaworks.pipeline.stages import Plan
 from deltaworks.runtime.ledger.state import LedgerState
 
-_MOST_TOLD = 3
+_MAX_TOLD = 3
 
 
 def refuse_lost_history(plan: Plan, state: LedgerState, bounds: Mapping[str, Bounds]) -> None:
     """Refuse a full refresh that cannot bring back what earlier batches had loaded."""
-    appends = any(load.plugin.adds_on_rerun() for load in plan.loads)
+    appends = any(load.plugin.is_append() for load in plan.loads)
     grows = {stage.name for stage in plan.sources if stage.plugin.reads_increments()}
     found: dict[str, int] = {}
     for entry in state.loaded():
@@ -24,13 +24,13 @@ def refuse_lost_history(plan: Plan, state: LedgerState, bounds: Mapping[str, Bou
                 now = bounds.get(name) or next(same, None)
                 for loss in _lost(name, read, now, whole=name not in grows):
                     found.setdefault(loss, entry.n)
-    if not found or not any(load.plugin.takes_more() for load in plan.loads):
+    if not found or not any(load.plugin.accepts_late_rows() for load in plan.loads):
         return
     told = [f"{loss} (batch {n})" for loss, n in found.items()]
-    more = f", and {len(told) - _MOST_TOLD:,} more" if len(told) > _MOST_TOLD else ""
+    more = f", and {len(told) - _MAX_TOLD:,} more" if len(told) > _MAX_TOLD else ""
     raise GuardError(
         "--full-refresh would drop rows that the sources no longer hold: "
-        f"{', '.join(told[:_MOST_TOLD])}{more}",
+        f"{', '.join(told[:_MAX_TOLD])}{more}",
         hint="put them back, or add --drop-history to go on without these rows",
     )
 

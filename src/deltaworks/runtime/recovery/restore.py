@@ -19,7 +19,7 @@ from deltaworks.engines.deltars.write import restore as deltars
 from deltaworks.errors import ConfigError, GuardError, TableNotFound
 from deltaworks.model.table_info import CommitRecord, TableInfo
 from deltaworks.model.table_ref import TableRef
-from deltaworks.runtime.environment import Workplace, new_run
+from deltaworks.runtime.environment import RunEnv, new_run
 from deltaworks.runtime.ledger.evidence import Writer, ahead, commit_of, unknown_landing
 from deltaworks.runtime.ledger.parking import forget_parked
 from deltaworks.runtime.ledger.state import (
@@ -87,7 +87,7 @@ def wanted_version(
     return version
 
 
-def restore_table(ref: TableRef, version: int, place: Workplace, *, apply: bool) -> RestoreResult:
+def restore_table(ref: TableRef, version: int, place: RunEnv, *, apply: bool) -> RestoreResult:
     """Set a table back to a version; without `apply` only say what that would do."""
     table = _standing(ref, version, place.config.stores)
     restore_id = new_run("restore", place).run_id
@@ -141,7 +141,7 @@ def _existing(ref: TableRef, stores: Stores) -> TableInfo:
 
 
 def _affected(
-    table: TableInfo, version: int, place: Workplace, restore_id: str, *, settle: bool
+    table: TableInfo, version: int, place: RunEnv, restore_id: str, *, settle: bool
 ) -> list[Affected]:
     """Every pipeline of this warehouse that has landed in the table since a version.
 
@@ -366,7 +366,7 @@ def is_in(entry: BatchEntry, generation: int, sinks: frozenset[str]) -> bool:
     return is_settled and any(name not in out for name in here)
 
 
-def _require_returns(found: list[Affected], place: Workplace) -> None:
+def _require_returns(found: list[Affected], place: RunEnv) -> None:
     """What batches had taken out of the quarantine must be there to return."""
     for one in found:
         quarantine = place.quarantine(one.ledger.pipeline, project=one.ledger.project)
@@ -375,7 +375,7 @@ def _require_returns(found: list[Affected], place: Workplace) -> None:
 
 
 def _carry_out(
-    table: TableInfo, version: int, found: list[Affected], place: Workplace, restore_id: str
+    table: TableInfo, version: int, found: list[Affected], place: RunEnv, restore_id: str
 ) -> int:
     now = place.clock.now()
     begun = [
@@ -391,7 +391,7 @@ def _carry_out(
     return made
 
 
-def _restore(table: TableInfo, version: int, place: Workplace, note: dict[str, Any]) -> int:
+def _restore(table: TableInfo, version: int, place: RunEnv, note: dict[str, Any]) -> int:
     stores = place.config.stores
     committer = committer_of(table.location, stores)
     if committer != "spark" and deltars.can_restore(table):

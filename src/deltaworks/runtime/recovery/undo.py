@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import TAKEN_OUT, Txn, UndoInfo
 from deltaworks.pipeline.stages import Load, Plan
 from deltaworks.redact import safe_json
 from deltaworks.runtime.batch.verify_sinks import verify_tables
-from deltaworks.runtime.environment import Workplace, new_run, start_engine
+from deltaworks.runtime.environment import RunEnv, new_run, start_engine
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.ledger.evidence import Writer
 from deltaworks.runtime.ledger.parking import forget_parked
@@ -72,7 +72,7 @@ class _Undo:
     """The undo of batches of one run, under its locks."""
 
     plan: Plan
-    place: Workplace
+    place: RunEnv
     ledger: Ledger
     quarantine: Quarantine
     ctx: RunContext
@@ -97,7 +97,7 @@ class _Undo:
         tables = self._take_out(entry, apply=True)
         settle_quarantine(entry, self.quarantine)
         project = self.place.config.project_id
-        found = undo_versions(entry, self.plan, self.ctx.site, project=project)
+        found = undo_versions(entry, self.plan, self.ctx.project_ctx, project=project)
         versions = {"versions": found}
         return self._record(UNDONE, entry, state, versions), tables
 
@@ -118,11 +118,11 @@ class _Undo:
             )
             with step_boundary(load, self.plan.pipeline.origin.file):
                 info = load.plugin.undo(self.ctx, sink.version or 0, batch, apply=apply)
-            found.append((load.plugin.target(self.ctx.site).label, info))
+            found.append((load.plugin.target(self.ctx.project_ctx).label, info))
         return found
 
 
-def undo_run(run_id: str, plan: Plan, place: Workplace, *, apply: bool) -> UndoResult:
+def undo_run(run_id: str, plan: Plan, place: RunEnv, *, apply: bool) -> UndoResult:
     """Take a run's batches out of their sinks, newest first; without `apply` only look.
 
     Each batch goes out of all its sinks or of none.
@@ -132,15 +132,17 @@ def undo_run(run_id: str, plan: Plan, place: Workplace, *, apply: bool) -> UndoR
     config, name = place.config, plan.pipeline.name
     ledger = place.ledger(name)
     paths = [pipeline_lock(config.warehouse, name)]
-    paths.extend(lock_of(p) for load in plan.loads if (p := load.plugin.lock_path(place.site)))
+    paths.extend(
+        lock_of(p) for load in plan.loads if (p := load.plugin.lock_path(place.project_ctx))
+    )
     wait = config.locks.wait_seconds
     with locked(paths, wait_seconds=wait, notify=place.notify, stores=config.stores) as locks:
         state = settle_restores(ledger, ledger.state(), place.quarantine(name), place.clock.now())
         entries = _batches_of(run_id, state)
         _refuse_unfinished(state)
         _refuse_two_generations(state)
-        _refuse_unknown_loads(plan, place.site, state)
-        verify_tables(plan, place.site, state, project=config.project_id)
+        _refuse_unknown_loads(plan, place.project_ctx, state)
+        verify_tables(plan, place.project_ctx, state, project=config.project_id)
         ctx = start_engine(place, new_run(name, place), connectors=plan.connectors, keep_log=True)
         with held(ctx.spark):
             undo = _Undo(
@@ -168,12 +170,12 @@ def _refuse_unfinished(state: LedgerState) -> None:
         )
 
 
-def _refuse_unknown_loads(plan: Plan, site: Site, state: LedgerState) -> None:
+def _refuse_unknown_loads(plan: Plan, project_ctx: ProjectContext, state: LedgerState) -> None:
     """A parked batch that was committed without its ledger's knowing would stay in that table."""
     loads = {load.name: load for load in plan.loads}
     for entry, sink in state.parked():
         load = loads.get(sink.name)
-        if load and (load.plugin.state(site, sink.app_id).txn_version or 0) >= entry.n:
+        if load and (load.plugin.state(project_ctx, sink.app_id).txn_version or 0) >= entry.n:
             raise GuardError(
                 f'batch {entry.n}, which was parked, is in "{sink.name}", '
                 "and the ledger does not know it yet",
@@ -232,7 +234,7 @@ def _key(entry: BatchEntry) -> str:
 
 
 def undo_versions(
-    entry: BatchEntry, plan: Plan, site: Site, *, project: str
+    entry: BatchEntry, plan: Plan, project_ctx: ProjectContext, *, project: str
 ) -> dict[str, int | None]:
     """The versions of the commits that took a batch out, by sink; None where it made none."""
     found: dict[str, int | None] = {
@@ -241,8 +243,8 @@ def undo_versions(
         if not sink.committed and sink.name not in entry.undone
     }
     for load, sink in _committed(entry, plan):
-        location = load.plugin.target(site).location
-        records = DeltaRsEngine(site.stores).history(location, after=sink.version or -1)
+        location = load.plugin.target(project_ctx).location
+        records = DeltaRsEngine(project_ctx.stores).history(location, after=sink.version or -1)
         mine = (entry.n, entry.undo_event)
         writer = Writer(project, plan.pipeline.name, sink.name)  # others have such numbers too
         versions = [
@@ -256,7 +258,7 @@ def undo_versions(
 
 def settle_undos(
     plan: Plan,
-    site: Site,
+    project_ctx: ProjectContext,
     ledger: Ledger,
     state: LedgerState,
     *,
@@ -271,7 +273,7 @@ def settle_undos(
     for n in state.undoing:
         entry = state.batch(n)
         changed = _committed(entry, plan, gone_too=is_refresh)
-        out = [sink for load, sink in changed if _is_out(load, site, entry, sink)]
+        out = [sink for load, sink in changed if _is_out(load, project_ctx, entry, sink)]
         if out and len(out) < len(changed) and not is_refresh:
             raise GuardError(
                 f"undoing batch {n} was cut off half way",
@@ -286,16 +288,16 @@ def settle_undos(
         if is_whole := len(out) == len(committed):
             settle_quarantine(entry, quarantine)
         done = entry if is_whole else replace(entry, sinks=tuple(out))
-        versions = undo_versions(done, plan, site, project=ledger.project)
+        versions = undo_versions(done, plan, project_ctx, project=ledger.project)
         state = ledger.undo(UNDONE, entry, state, now, detail={"versions": versions})
     return state
 
 
-def _is_out(load: Load, site: Site, entry: BatchEntry, sink: SinkEntry) -> bool:
+def _is_out(load: Load, project_ctx: ProjectContext, entry: BatchEntry, sink: SinkEntry) -> bool:
     """Whether a table's transaction says that the undo happened there."""
-    if load.plugin.state(site, _app_id(sink, entry)).txn_version == entry.undo_event:
+    if load.plugin.state(project_ctx, _app_id(sink, entry)).txn_version == entry.undo_event:
         return True
-    before = load.plugin.state(site, f"{sink.app_id}:undo")  # as older versions wrote it
+    before = load.plugin.state(project_ctx, f"{sink.app_id}:undo")  # as older versions wrote it
     return before.txn_version == entry.n
 
 

@@ -13,37 +13,37 @@ from deltaworks.model.batch import Bounds
 from deltaworks.model.results import CheckResult, OutputPlan, PlanResult, StagePlan
 from deltaworks.pipeline.stages import Extract, Load, Plan, Stage
 from deltaworks.runtime.batch.load import audited
-from deltaworks.runtime.environment import Workplace, new_run, start_engine, tell_stage
+from deltaworks.runtime.environment import RunEnv, new_run, start_engine, tell_stage
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.evaluation.checks import failed
-from deltaworks.runtime.evaluation.evaluator import Walked, Walker
-from deltaworks.runtime.evaluation.frames import Keeper
+from deltaworks.runtime.evaluation.evaluator import Evaluation, PlanEvaluator
+from deltaworks.runtime.evaluation.frames import FrameCache
 from deltaworks.runtime.evaluation.quarantine_limits import excesses
-from deltaworks.runtime.quarantine.replay import ReentryWalker
+from deltaworks.runtime.quarantine.replay import ReplayEvaluator
 from deltaworks.runtime.source_bounds import no_files, nothing_new, take_bounds
 
 
-def explain_offline(plan: Plan, place: Workplace) -> PlanResult:
+def explain_offline(plan: Plan, place: RunEnv) -> PlanResult:
     """What can be said without reading anything: no engine, no JVM."""
     return PlanResult(
         pipeline=plan.pipeline.name,
         offline=True,
         stages=tuple(_stage(stage) for stage in plan.stages),
-        outputs=tuple(load.plugin.plan_offline(place.site) for load in plan.loads),
+        outputs=tuple(load.plugin.plan_offline(place.project_ctx) for load in plan.loads),
     )
 
 
-def explain_plan(plan: Plan, place: Workplace) -> PlanResult:
+def explain_plan(plan: Plan, place: RunEnv) -> PlanResult:
     """Read the sources, compare with the tables, write nothing."""
-    bounds = take_bounds(plan, place.site, place.ledger(plan.pipeline.name).state())
+    bounds = take_bounds(plan, place.project_ctx, place.ledger(plan.pipeline.name).state())
     if nothing_new(plan, bounds) and no_files(bounds):
         note = "no source has a new file: a run would do nothing"
         return replace(explain_offline(plan, place), offline=False, notes=(note,))
-    return explained(plan, place, bounds, partial(Walker, plan))
+    return explained(plan, place, bounds, partial(PlanEvaluator, plan))
 
 
 def explained(
-    plan: Plan, place: Workplace, bounds: Mapping[str, Bounds], make: Callable[..., Walker]
+    plan: Plan, place: RunEnv, bounds: Mapping[str, Bounds], make: Callable[..., PlanEvaluator]
 ) -> PlanResult:
     """What a walker finds, and what the sinks would make of it."""
     from deltaworks.engines.spark.session.connect import let_go
@@ -51,7 +51,7 @@ def explained(
 
     run = new_run(plan.pipeline.name, place)
     ctx = start_engine(place, run, connectors=plan.connectors, keep_log=False)
-    keeper = Keeper()
+    keeper = FrameCache()
     walker = make(
         ctx,
         bounds=bounds,
@@ -64,7 +64,7 @@ def explained(
         outputs = tuple(_output(plan, ctx, load, walked, keeper) for load in plan.loads)
         broken = [found for load in plan.loads for found in _violations(plan, ctx, load, walked)]
         found = _explained(plan, walked, outputs, bounds, broken)
-        held = walker.held_back if isinstance(walker, ReentryWalker) else ()
+        held = walker.held_back if isinstance(walker, ReplayEvaluator) else ()
         return replace(found, notes=(*held, *found.notes))
     except DeltaworksError as error:
         raise walker.explained(error) from error.__cause__
@@ -77,7 +77,9 @@ def explained(
         let_go(ctx.spark)
 
 
-def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Keeper) -> OutputPlan:
+def _output(
+    plan: Plan, ctx: RunContext, load: Load, walked: Evaluation, keeper: FrameCache
+) -> OutputPlan:
     step = walked.frames[load.inputs[0]]
     if not step.kept:
         step.frame, step.kept = keeper.keep(step.frame), True
@@ -85,14 +87,16 @@ def _output(plan: Plan, ctx: RunContext, load: Load, walked: Walked, keeper: Kee
         return load.plugin.plan(ctx, audited(plan, load, step.frame, run_id=ctx.run_id, n=0))
 
 
-def _violations(plan: Plan, ctx: RunContext, load: Load, walked: Walked) -> tuple[CheckResult, ...]:
+def _violations(
+    plan: Plan, ctx: RunContext, load: Load, walked: Evaluation
+) -> tuple[CheckResult, ...]:
     with step_boundary(load, plan.pipeline.origin.file):
         return load.plugin.violations(ctx, walked.frames[load.inputs[0]].frame)
 
 
 def _explained(
     plan: Plan,
-    walked: Walked,
+    walked: Evaluation,
     outputs: tuple[OutputPlan, ...],
     bounds: Mapping[str, Bounds],
     broken: Sequence[CheckResult],
@@ -116,7 +120,7 @@ def _explained(
 
 
 def _stage(
-    stage: Stage, walked: Walked | None = None, bounds: Mapping[str, Bounds] | None = None
+    stage: Stage, walked: Evaluation | None = None, bounds: Mapping[str, Bounds] | None = None
 ) -> StagePlan:
     columns = None
     if walked is not None and stage.name in walked.frames and stage.kind != "check":

@@ -10,24 +10,24 @@ from deltaworks.errors import ConfigError, DeltaworksError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.results import PreviewResult
 from deltaworks.pipeline.stages import Apply, Extract, Load, Plan, Stage, Verify
-from deltaworks.runtime.environment import Workplace, new_run, start_engine, tell_stage
+from deltaworks.runtime.environment import RunEnv, new_run, start_engine, tell_stage
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.evaluation.checks import failed
-from deltaworks.runtime.evaluation.evaluator import Walked, Walker
-from deltaworks.runtime.evaluation.frames import Keeper
+from deltaworks.runtime.evaluation.evaluator import Evaluation, PlanEvaluator
+from deltaworks.runtime.evaluation.frames import FrameCache
 from deltaworks.runtime.ledger.state import LedgerState
 from deltaworks.runtime.source_bounds import no_files, nothing_new, take_bounds
 from deltaworks.suggest import did_you_mean
 
 
 def preview_plan(
-    plan: Plan, place: Workplace, *, step: str = "", limit: int = 20, full: bool = False
+    plan: Plan, place: RunEnv, *, step: str = "", limit: int = 20, full: bool = False
 ) -> PreviewResult:
     """The first rows of a step as the next batch would read them. Nothing is written."""
     stage = find_stage(plan, step)
     part = part_of(plan, stage)
     state = _state(plan, place)
-    bounds = take_bounds(part, place.site, LedgerState() if full else state)
+    bounds = take_bounds(part, place.project_ctx, LedgerState() if full else state)
     if nothing_new(part, bounds) and (state.loaded() or no_files(bounds)):
         last = next((entry.n for entry in reversed(state.loaded())), None)
         note = f"nothing is new since batch {last}; --full looks at everything"
@@ -69,20 +69,20 @@ def part_of(plan: Plan, stage: Stage) -> Plan:
     return replace(plan, stages=tuple(stages))
 
 
-def _state(plan: Plan, place: Workplace) -> LedgerState:
+def _state(plan: Plan, place: RunEnv) -> LedgerState:
     return place.ledger(plan.pipeline.name).state()
 
 
 def _walked(
-    part: Plan, place: Workplace, stage: Stage, bounds: Mapping[str, Bounds], limit: int
+    part: Plan, place: RunEnv, stage: Stage, bounds: Mapping[str, Bounds], limit: int
 ) -> PreviewResult:
     from deltaworks.engines.spark.session.connect import let_go
     from deltaworks.engines.spark.session.start import cancel_work
 
     run = new_run(part.pipeline.name, place)
     ctx = start_engine(place, run, connectors=part.connectors, keep_log=False)
-    keeper = Keeper()
-    walker = Walker(
+    keeper = FrameCache()
+    walker = PlanEvaluator(
         part,
         ctx,
         bounds=bounds,
@@ -104,7 +104,7 @@ def _walked(
         let_go(ctx.spark)
 
 
-def _look(walked: Walked, part: Plan, stage: Stage, limit: int) -> PreviewResult:
+def _look(walked: Evaluation, part: Plan, stage: Stage, limit: int) -> PreviewResult:
     from deltaworks.engines.spark.frames.json_rows import plain_rows
 
     name = stage.inputs[0] if isinstance(stage, Verify | Load) else stage.name

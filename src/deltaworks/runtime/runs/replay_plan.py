@@ -9,16 +9,16 @@ from typing import Any
 from deltaworks.contracts.context import RunContext
 from deltaworks.model.results import PlanResult
 from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.environment import Workplace
+from deltaworks.runtime.environment import RunEnv
 from deltaworks.runtime.quarantine.later_rows import with_versions
-from deltaworks.runtime.quarantine.replay import ReentryWalker, looked_up, way_back
+from deltaworks.runtime.quarantine.replay import ReplayEvaluator, looked_up, replay_path
 from deltaworks.runtime.quarantine.table import Choice, replayed_rows
 from deltaworks.runtime.runs.plan import explained
 
 
 def explain_replay(
     plan: Plan,
-    place: Workplace,
+    place: RunEnv,
     *,
     choice: Choice | None = None,
     changes: Mapping[str, str] | None = None,
@@ -31,12 +31,12 @@ def explain_replay(
     if replay is None:
         note = "no such row is in quarantine"
         return PlanResult(pipeline=name, offline=False, stages=(), outputs=(), notes=(note,))
-    way = way_back(plan, quarantine.entries(replay))
+    way = replay_path(plan, quarantine.entries(replay))
     sinks = [load.name for load in way.plan.loads]
     known = replace(with_versions(replay, state, sinks), overwrite=overwrite)
 
-    def walker(ctx: RunContext, **common: Any) -> ReentryWalker:
+    def walker(ctx: RunContext, **common: Any) -> ReplayEvaluator:
         kept = replayed_rows(ctx, quarantine, known)
-        return ReentryWalker(way, ctx, kept=kept, replay=known, **common)
+        return ReplayEvaluator(way, ctx, kept=kept, replay=known, **common)
 
-    return explained(way.plan, place, looked_up(way, place.site), walker)
+    return explained(way.plan, place, looked_up(way, place.project_ctx), walker)

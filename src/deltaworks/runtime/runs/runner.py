@@ -18,13 +18,13 @@ from deltaworks.runtime.batch.decide import (
     Abandon,
     Complete,
     Intent,
-    Look,
     PlanNew,
     Redo,
     Reload,
     Replace,
     Skip,
     Step,
+    TableProbe,
     decide,
     finish_only,
     missed,
@@ -33,11 +33,11 @@ from deltaworks.runtime.batch.decide import (
 from deltaworks.runtime.batch.lifecycle import Batches, NewBatch, unread, with_loads
 from deltaworks.runtime.batch.verify_sinks import verify_sinks
 from deltaworks.runtime.cancellation import BY_USER, by_another_driver
-from deltaworks.runtime.environment import Workplace, new_run, was_streamed
+from deltaworks.runtime.environment import RunEnv, new_run, was_streamed
 from deltaworks.runtime.error_boundary import halt_boundary
 from deltaworks.runtime.ledger.state import BatchEntry, LedgerState
-from deltaworks.runtime.quarantine.replay import looked_up, way_back
-from deltaworks.runtime.quarantine.table import Choice, ReplayWords
+from deltaworks.runtime.quarantine.replay import looked_up, replay_path
+from deltaworks.runtime.quarantine.table import Choice, ReplayKwargs
 from deltaworks.runtime.recovery.restore import settle_restores
 from deltaworks.runtime.recovery.undo import settle_undos
 from deltaworks.runtime.source_bounds import (
@@ -50,7 +50,7 @@ from deltaworks.runtime.source_bounds import (
 from deltaworks.storage.locks.file_lock import LockSet, lock_of, locked, pipeline_lock
 
 NewSinks = Literal["ask", "backfill", "from-now"]
-_MOST_RESULTS = 1_000
+_MAX_RESULTS = 1_000
 """Batches that a run which follows its source tells of; the ledger has them all."""
 
 
@@ -81,7 +81,7 @@ class RunOptions:
     """Go on reading what is new, and look for it so often, until somebody stops the run."""
 
 
-class RunWords(TypedDict, total=False):
+class RunKwargs(TypedDict, total=False):
     """What a caller may say of a run in Python, as keywords; see `RunOptions`."""
 
     batch_id: str | None
@@ -94,7 +94,7 @@ class RunWords(TypedDict, total=False):
     follow: timedelta | None
 
 
-def replay_options(**words: Unpack[ReplayWords]) -> RunOptions:
+def replay_options(**words: Unpack[ReplayKwargs]) -> RunOptions:
     """What a run does that brings rows back from quarantine."""
     return RunOptions(
         replay=words.get("choice") or Choice(),
@@ -103,12 +103,12 @@ def replay_options(**words: Unpack[ReplayWords]) -> RunOptions:
     )
 
 
-def run_plan(plan: Plan, place: Workplace, options: RunOptions) -> RunResult:
+def run_plan(plan: Plan, place: RunEnv, options: RunOptions) -> RunResult:
     """Run a pipeline once; a failure is a result too."""
     return _Run(plan, place, options).run()
 
 
-def abandon_batch(plan: Plan, place: Workplace, run_id: str) -> BatchEntry:
+def abandon_batch(plan: Plan, place: RunEnv, run_id: str) -> BatchEntry:
     """Give up the batch that a run left unfinished; one that landed anywhere is not given up."""
     return _Run(plan, place, RunOptions()).abandon(run_id)
 
@@ -116,7 +116,7 @@ def abandon_batch(plan: Plan, place: Workplace, run_id: str) -> BatchEntry:
 class _Run:
     """One run, from the lock to the record."""
 
-    def __init__(self, plan: Plan, place: Workplace, options: RunOptions) -> None:
+    def __init__(self, plan: Plan, place: RunEnv, options: RunOptions) -> None:
         self.plan = plan
         self.place = place
         self.options = options
@@ -139,7 +139,7 @@ class _Run:
             halt = self.place.halt
             wording = self.plan.pipeline.origin.wording()
             limited = halt.within(self.options.timeout)
-            with wording, halt.hearing_ctrl_c(), limited, halt_boundary(halt):
+            with wording, halt.handle_sigint(), limited, halt_boundary(halt):
                 self._run_locked()
         except DeltaworksError as problem:
             error = problem
@@ -202,14 +202,14 @@ class _Run:
 
     def _run_locked(self) -> None:
         config = self.place.config
-        locations = [load.plugin.lock_path(self.place.site) for load in self.plan.loads]
+        locations = [load.plugin.lock_path(self.place.project_ctx) for load in self.plan.loads]
         paths = [pipeline_lock(config.warehouse, self.name)]
         paths.extend(lock_of(location) for location in locations if location)
         with locked(
             paths,
             wait_seconds=config.locks.wait_seconds,
             notify=self.place.notify,
-            while_waiting=self.place.halt.obey,
+            while_waiting=self.place.halt.raise_if_cancelled,
             when_lost=lambda: self.place.halt.ask(by_another_driver),
             stores=config.stores,
         ) as locks:
@@ -248,7 +248,7 @@ class _Run:
         state = settle_restores(self.ledger, state, self.quarantine, now)
         state = settle_undos(
             self.plan,
-            self.place.site,
+            self.place.project_ctx,
             self.ledger,
             state,
             quarantine=self.quarantine,
@@ -257,7 +257,7 @@ class _Run:
         )
         if not self.options.full_refresh:
             project = self.place.config.project_id
-            verify_sinks(self.plan, self.place.site, state, project=project)
+            verify_sinks(self.plan, self.place.project_ctx, state, project=project)
         batches.seen = (self.quarantine.clear_unknown(state),)
         if self.options.parked_run:
             self._load_parked(self.options.parked_run, state, batches)
@@ -285,7 +285,7 @@ class _Run:
         while left > 0 or follow is not None:
             if left <= 0 and follow is not None:
                 self.place.halt.pause(follow)
-            bounds = take_bounds(self.plan, self.place.site, state)
+            bounds = take_bounds(self.plan, self.place.project_ctx, state)
             refuse_changed_files(self.plan, bounds)
             left -= sum(taken.messages for taken in bounds.values())
             if nothing_new(self.plan, bounds):
@@ -294,19 +294,19 @@ class _Run:
             self.skipped = False
             self.blocked |= {sink.name for _, sink in state.parked()}
             state = batches.plan_new(NewBatch(plan=self.plan, bounds=bounds), state)
-            del self.results[:-_MOST_RESULTS]
+            del self.results[:-_MAX_RESULTS]
 
     def _steps(self, state: LedgerState, batches: Batches) -> tuple[Step, ...]:
-        look = Look(landed=batches.landed, gone=batches.gone)
+        look = TableProbe(landed=batches.landed, gone=batches.gone)
         if self.options.finish_only:
-            return finish_only(state, self.plan.fingerprint(self.place.site), look)
+            return finish_only(state, self.plan.fingerprint(self.place.project_ctx), look)
         return decide(state, self._intent(state), look)
 
     def _intent(self, state: LedgerState) -> Intent:
         """What this run would do next, were nothing unfinished."""
         read_before = LedgerState() if self.options.full_refresh else state
         start = self.options.start
-        bounds = take_bounds(self.plan, self.place.site, read_before, start=start)
+        bounds = take_bounds(self.plan, self.place.project_ctx, read_before, start=start)
         refuse_changed_files(self.plan, bounds)
         self._refuse(state, bounds)
         if start and self.options.full_refresh and nothing_new(self.plan, bounds):
@@ -315,11 +315,11 @@ class _Run:
             )
         return Intent(
             bounds=bounds,
-            spec=self.plan.fingerprint(self.place.site),
+            spec=self.plan.fingerprint(self.place.project_ctx),
             batch_id=self.options.batch_id,
             again=self.options.again or bool(start),
             full_refresh=self.options.full_refresh,
-            adds_on_rerun=any(load.plugin.adds_on_rerun() for load in self.plan.loads),
+            is_append=any(load.plugin.is_append() for load in self.plan.loads),
             sinks=frozenset(load.name for load in self.plan.loads),
             incremental=is_incremental(self.plan),
             nothing_new=nothing_new(self.plan, bounds),
@@ -364,10 +364,10 @@ class _Run:
             )
         from deltaworks.runtime.quarantine.later_rows import with_versions
 
-        way = way_back(self.plan, self.quarantine.entries(replay))
+        way = replay_path(self.plan, self.quarantine.entries(replay))
         known = with_versions(replay, state, [load.name for load in way.plan.loads])
         replay = replace(known, overwrite=self.options.overwrite)
-        new = NewBatch(plan=way.plan, bounds=looked_up(way, self.place.site), replay=replay)
+        new = NewBatch(plan=way.plan, bounds=looked_up(way, self.place.project_ctx), replay=replay)
         batches.plan_new(new, state)
 
     def _repeat(
@@ -376,10 +376,10 @@ class _Run:
         """Bring sinks the rows that a replay brought to the others."""
         assert entry.replay is not None
         plan = with_loads(self.plan, names)
-        way = way_back(plan, self.quarantine.entries(entry.replay))
+        way = replay_path(plan, self.quarantine.entries(entry.replay))
         new = NewBatch(
             plan=way.plan,
-            bounds=looked_up(way, self.place.site),
+            bounds=looked_up(way, self.place.project_ctx),
             replay=replace(entry.replay, overwrite=True),  # as it went to the others
             backfill=True,
             covers=(entry.n,),
@@ -431,8 +431,8 @@ class _Run:
             return self._repeat(entries[0], names, state, batches)
         from deltaworks.runtime.recovery.backfill import bounds_of
 
-        bounds = bounds_of(self.plan, self.place.site, entries)
-        if problem := why_gone(self.plan, self.place.site, bounds):
+        bounds = bounds_of(self.plan, self.place.project_ctx, entries)
+        if problem := why_gone(self.plan, self.place.project_ctx, bounds):
             raise GuardError(
                 f'what was read so far cannot be loaded into "{min(names)}": {problem}',
                 hint="say --new-sinks from-now, or load everything anew with --full-refresh",
@@ -457,8 +457,8 @@ class _Run:
         from deltaworks.runtime.recovery.backfill import new_sink, segments
 
         lacking: dict[tuple[int, ...], set[str]] = {}
-        for load in (load for load in self.plan.loads if load.plugin.keeps):
-            found = missed(state, load.name, adds=load.plugin.adds_on_rerun())
+        for load in (load for load in self.plan.loads if load.plugin.is_persistent):
+            found = missed(state, load.name, adds=load.plugin.is_append())
             lacking.setdefault(tuple(entry.n for entry in found), set()).add(load.name)
         lacking.pop((), None)
         for name, numbers in sorted((name, ns) for ns, names in lacking.items() for name in names):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from deltaworks.errors import DeltaworksError
 from deltaworks.model.results import FAILED, SKIPPED, RunResult
-from deltaworks.runtime.cancellation import BY_USER, Halt, by_ctrl_c
+from deltaworks.runtime.cancellation import BY_USER, CancellationToken, by_ctrl_c
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Job:
     places: frozenset[str]
     """What it writes; no two jobs write one place at the same time."""
     do: Callable[[], RunResult]
-    halt: Halt
+    halt: CancellationToken
 
 
 def run_jobs(jobs: Sequence[Job], *, at_once: int) -> tuple[RunResult, ...]:

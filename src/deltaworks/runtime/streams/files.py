@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, TypedDict
 
-from deltaworks.contracts.context import Site
+from deltaworks.contracts.context import ProjectContext
 from deltaworks.contracts.source import CanStream
 from deltaworks.engines.arrow.formats import WORDS, arrow_files
 from deltaworks.engines.arrow.readers import ArrowFiles
@@ -23,8 +23,8 @@ from deltaworks.model.epochs import EpochCommit
 from deltaworks.model.results import STOPPED, SUCCEEDED
 from deltaworks.model.table_ref import OWN_FOLDER, is_url
 from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.cancellation import Halt
-from deltaworks.runtime.environment import Workplace
+from deltaworks.runtime.cancellation import CancellationToken
+from deltaworks.runtime.environment import RunEnv
 from deltaworks.runtime.source_bounds import source_changed
 from deltaworks.runtime.streams.messages import stream_messages, unknown_epochs
 from deltaworks.runtime.streams.shared_position import read_by_runs, refuse_run_before, without_read
@@ -88,7 +88,7 @@ class _Tally:
         self.last_epoch = commit.epoch
 
 
-class StreamRunWords(TypedDict, total=False):
+class StreamRunKwargs(TypedDict, total=False):
     """What a caller may say of a stream of files in Python; see `stream_plan`."""
 
     files_per_epoch: int
@@ -97,7 +97,7 @@ class StreamRunWords(TypedDict, total=False):
 
 def stream_plan(
     plan: Plan,
-    place: Workplace,
+    place: RunEnv,
     *,
     writer_id: str,
     files_per_epoch: int = 1,
@@ -109,7 +109,7 @@ def stream_plan(
     between two epochs: what it read for the next one is read again.
     """
     refuse_unstreamable(plan)
-    tally, halt, interrupted = _Tally(), Halt(), True
+    tally, halt, interrupted = _Tally(), CancellationToken(), True
     options = _options(plan, place, writer_id)
     if isinstance(plan.sources[0].plugin, CanStream):
         epochs = _of_messages(plan, place, tally, options, after_runs=after_runs)
@@ -118,7 +118,7 @@ def stream_plan(
         epochs = _of_files(plan, place, tally, options, after_runs=after_runs, size=size)
     with (
         halt.within(None),
-        halt.hearing_ctrl_c(),
+        halt.handle_sigint(),
         suppress(KeyboardInterrupt),
         closing(epochs),
     ):
@@ -129,7 +129,7 @@ def stream_plan(
         interrupted = False
     return StreamResult(
         pipeline=plan.pipeline.name,
-        table=plan.loads[0].plugin.target(place.site).label,
+        table=plan.loads[0].plugin.target(place.project_ctx).label,
         commits=tuple(tally.commits),
         files=tally.files,
         last_epoch=tally.last_epoch,
@@ -137,7 +137,7 @@ def stream_plan(
     )
 
 
-def _options(plan: Plan, place: Workplace, writer_id: str) -> StreamOptions:
+def _options(plan: Plan, place: RunEnv, writer_id: str) -> StreamOptions:
     load = plan.loads[0].plugin
     words = load.document()
     return StreamOptions(
@@ -145,13 +145,13 @@ def _options(plan: Plan, place: Workplace, writer_id: str) -> StreamOptions:
         mode=words.get("mode", "append"),
         keys=words.get("merge_keys", ()),
         lock_wait_seconds=place.config.locks.wait_seconds,
-        storage_options=table_options(place.config.stores, load.target(place.site).location),
+        storage_options=table_options(place.config.stores, load.target(place.project_ctx).location),
     )
 
 
 def _of_files(
     plan: Plan,
-    place: Workplace,
+    place: RunEnv,
     tally: _Tally,
     options: StreamOptions,
     *,
@@ -159,7 +159,7 @@ def _of_files(
     size: int,
 ) -> _Landing:
     (source,), (load,) = plan.sources, plan.loads
-    words, bounds = load.plugin.document(), source.plugin.bounds(place.site, None)
+    words, bounds = load.plugin.document(), source.plugin.bounds(place.project_ctx, None)
     if not bounds.files:
         return
     _refuse_folders(partition_keys(bounds))
@@ -171,11 +171,11 @@ def _of_files(
         partition_by=words.get("partition_by", ()),
         properties=words.get("properties", {}),
     )
-    ref = load.plugin.target(place.site)
+    ref = load.plugin.target(place.project_ctx)
     with open_stream(ref, options, new_table=new, tell=place.bus.tell) as sink:
         tally.last_epoch = sink.last_committed_epoch
-        book = _Book.open(place, sink)
-        waiting = book.unread(bounds, place.site)
+        book = _FilesRead.open(place, sink)
+        waiting = book.unread(bounds, place.project_ctx)
         before = read_by_runs(plan, place, sink.writer.table_id)
         if after_runs:
             waiting = without_read(waiting, before)
@@ -185,9 +185,9 @@ def _of_files(
 
 
 def _of_messages(
-    plan: Plan, place: Workplace, tally: _Tally, options: StreamOptions, *, after_runs: bool
+    plan: Plan, place: RunEnv, tally: _Tally, options: StreamOptions, *, after_runs: bool
 ) -> _Landing:
-    source, ref = plan.sources[0].plugin, plan.loads[0].plugin.target(place.site)
+    source, ref = plan.sources[0].plugin, plan.loads[0].plugin.target(place.project_ctx)
     assert isinstance(source, CanStream)
     with open_stream(ref, options, tell=place.bus.tell) as sink:
         tally.last_epoch = sink.last_committed_epoch
@@ -203,7 +203,7 @@ def _of_messages(
 
 def _epochs(
     sink: EpochSink[Any],
-    book: _Book,
+    book: _FilesRead,
     groups: Sequence[Sequence[FileStamp]],
     files: ArrowFiles,
     now: Callable[[], Any],
@@ -219,18 +219,18 @@ def _epochs(
         yield sink.commit_epoch(epoch), len(group)
 
 
-def _book(place: Workplace) -> EventTable:
+def _book(place: RunEnv) -> EventTable:
     location = f"{place.config.warehouse}/{OWN_FOLDER}/streams"
     return EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
 
 
-def pages(place: Workplace, table_id: str) -> list[dict[str, Any]]:
+def pages(place: RunEnv, table_id: str) -> list[dict[str, Any]]:
     """What was planned for all epochs of a table."""
     return [row for row in _book(place).read() if f":{table_id}:" in row["writer"]]
 
 
 @dataclass(frozen=True)
-class _Book:
+class _FilesRead:
     """Which files the epochs of a writer have read."""
 
     table: EventTable
@@ -240,8 +240,8 @@ class _Book:
     """The mark of the plan that the last epoch was made by."""
 
     @staticmethod
-    def open(place: Workplace, sink: EpochSink[Any]) -> _Book:
-        return _Book(_book(place), sink.writer, sink.last_committed_epoch, sink.last_plan)
+    def open(place: RunEnv, sink: EpochSink[Any]) -> _FilesRead:
+        return _FilesRead(_book(place), sink.writer, sink.last_committed_epoch, sink.last_plan)
 
     def plan(self, epoch: int, files: Sequence[FileStamp], at: Any) -> int:
         """Write down what an epoch reads; the table does not have it yet. Answers its mark."""
@@ -256,10 +256,10 @@ class _Book:
         self.table.compact()
         return plan_mark(row["files"])
 
-    def unread(self, now: Bounds, site: Site) -> list[FileStamp]:
+    def unread(self, now: Bounds, project_ctx: ProjectContext) -> list[FileStamp]:
         """The files that no epoch of the table has; one that changed since is refused."""
         read = Bounds(kind=FILES, identity=now.identity, files=self._read())
-        new = newer_files(now, read, site.root)
+        new = newer_files(now, read, project_ctx.root)
         if new.changed:
             raise GuardError(
                 f'file "{new.changed[0]}" has changed since the stream read it',

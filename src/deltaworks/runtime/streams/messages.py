@@ -17,34 +17,34 @@ from deltaworks.errors import GuardError
 from deltaworks.model.batch import Bounds
 from deltaworks.model.epochs import EpochCommit
 from deltaworks.model.table_ref import OWN_FOLDER
-from deltaworks.runtime.environment import Workplace
+from deltaworks.runtime.environment import RunEnv
 from deltaworks.streams.identity import Writer, plan_mark
 from deltaworks.streams.sink import EpochSink
 
 _COLUMNS = (("writer", "text"), ("epoch", "number"), ("at", "time"), ("bounds", "text"))
 
 
-def _book(place: Workplace) -> EventTable:
+def _book(place: RunEnv) -> EventTable:
     location = f"{place.config.warehouse}/{OWN_FOLDER}/message_streams"
     return EventTable(location, event_schema(_COLUMNS), stores=place.config.stores)
 
 
-def pages(place: Workplace, table_id: str) -> list[dict[str, Any]]:
+def pages(place: RunEnv, table_id: str) -> list[dict[str, Any]]:
     """What was planned for all epochs of a table."""
     return [row for row in _book(place).read() if f":{table_id}:" in row["writer"]]
 
 
 @dataclass(frozen=True)
-class MessageBook:
+class OffsetsTable:
     """Which offsets the epochs of a writer have read."""
 
     table: EventTable
     writer: Writer
 
     @staticmethod
-    def open(place: Workplace, sink: EpochSink[Any]) -> MessageBook:
+    def open(place: RunEnv, sink: EpochSink[Any]) -> OffsetsTable:
         """The book of the warehouse, at one writer's pages."""
-        return MessageBook(_book(place), sink.writer)
+        return OffsetsTable(_book(place), sink.writer)
 
     def plan(self, epoch: int, bounds: Bounds, at: Any) -> int:
         """Write down what an epoch reads; the table does not have it yet. Answers its mark."""
@@ -88,7 +88,7 @@ def _fine(_: Bounds) -> None:
 def stream_messages(
     source: CanStream,
     sink: EpochSink[Any],
-    place: Workplace,
+    place: RunEnv,
     *,
     start: Bounds | None = None,
     look: Callable[[Bounds], None] = _fine,
@@ -97,18 +97,18 @@ def stream_messages(
 
     The first epoch of a writer begins at `start`. Whoever `look`s at the bounds may refuse them.
     """
-    book, site = MessageBook.open(place, sink), place.site
+    book, project_ctx = OffsetsTable.open(place, sink), place.project_ctx
     columns, left, first = sink.schema, 1, True
     since = book.read_so_far(sink.last_committed_epoch, sink.last_plan) or start
     while left > 0:
-        bounds = source.bounds(site, since)
+        bounds = source.bounds(project_ctx, since)
         if bounds.nothing:
             break
         look(bounds)
         left, first = bounds.waiting if first else left - bounds.messages, False
         epoch = (sink.last_committed_epoch or 0) + 1
         sink.planned(book.plan(epoch, bounds, place.clock.now()))
-        for batch in source.arrow_batches(site, bounds, columns):
+        for batch in source.arrow_batches(project_ctx, bounds, columns):
             sink.write(batch)
         yield sink.commit_epoch(epoch)
         since = bounds

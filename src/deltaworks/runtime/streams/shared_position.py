@@ -13,18 +13,18 @@ from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.errors import GuardError
 from deltaworks.model.batch import FILES, OFFSETS, Bounds, FileStamp
 from deltaworks.pipeline.stages import Plan
-from deltaworks.runtime.environment import Workplace
+from deltaworks.runtime.environment import RunEnv
 from deltaworks.runtime.ledger.state import LedgerState
 
 
 def refuse_streamed(
-    plan: Plan, place: Workplace, state: LedgerState, bounds: Mapping[str, Bounds]
+    plan: Plan, place: RunEnv, state: LedgerState, bounds: Mapping[str, Bounds]
 ) -> None:
     """Refuse a run that would read what a stream has brought to the same table."""
     known = {stamp.key for entry in state.counted() for stamp in _files(entry.bounds.values())}
     for load in plan.loads:
-        label = load.plugin.target(place.site).label
-        for epoch, read in _streamed(place, load.plugin.target(place.site).location):
+        label = load.plugin.target(place.project_ctx).label
+        for epoch, read in _streamed(place, load.plugin.target(place.project_ctx).location):
             if any(_again(read, taken, known) for taken in bounds.values()):
                 raise GuardError(
                     f'`deltaworks stream run` has read what this run would read into "{label}" '
@@ -34,7 +34,7 @@ def refuse_streamed(
                 )
 
 
-def read_by_runs(plan: Plan, place: Workplace, table_id: str) -> tuple[Bounds, ...]:
+def read_by_runs(plan: Plan, place: RunEnv, table_id: str) -> tuple[Bounds, ...]:
     """What batches of a pipeline have brought to a table."""
     state = place.ledger(plan.pipeline.name).state()
     return tuple(
@@ -82,7 +82,7 @@ def _again(read: Bounds, now: Bounds, known: set[str]) -> bool:
     )
 
 
-def _streamed(place: Workplace, location: str) -> list[tuple[int, Bounds]]:
+def _streamed(place: RunEnv, location: str) -> list[tuple[int, Bounds]]:
     """The epochs of streams in a table, each with what it read."""
     from deltaworks.runtime.streams import files as streaming
     from deltaworks.runtime.streams import messages as message_stream

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr
 
-from deltaworks.contracts.context import BatchWrite, RunContext, Site
+from deltaworks.contracts.context import BatchWrite, ProjectContext, RunContext
 from deltaworks.contracts.sink import Sink
 from deltaworks.contracts.source import Source
 from deltaworks.errors import InputError
@@ -35,7 +35,7 @@ class GivenSource(Source):
     columns: str = ""
     """Their columns and types; guessed when left out."""
 
-    def bounds(self, site: Site, since: Bounds | None) -> Bounds:
+    def bounds(self, project_ctx: ProjectContext, since: Bounds | None) -> Bounds:
         return Bounds(kind=UNBOUNDED, identity="given")
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:
@@ -55,10 +55,10 @@ class SeenSink(Sink):
 
     _frames: list[tuple[StructType, list[dict[str, Any]]]] = PrivateAttr(default_factory=list)
 
-    def target(self, site: Site) -> TableRef:
-        return TableRef(self.name, f"{site.root}/seen/{self.name}")
+    def target(self, project_ctx: ProjectContext) -> TableRef:
+        return TableRef(self.name, f"{project_ctx.root}/seen/{self.name}")
 
-    def state(self, site: Site, app_id: str) -> SinkState:
+    def state(self, project_ctx: ProjectContext, app_id: str) -> SinkState:
         return SinkState(identity="", exists=False)
 
     def write(self, ctx: RunContext, frame: DataFrame, batch: BatchWrite) -> CommitInfo:
@@ -68,7 +68,7 @@ class SeenSink(Sink):
         return CommitInfo(committed=True)
 
     def plan(self, ctx: RunContext, frame: DataFrame) -> OutputPlan:
-        return self.plan_offline(ctx.site)
+        return self.plan_offline(ctx.project_ctx)
 
     def seen(self) -> tuple[StructType, list[dict[str, Any]]] | None:
         """The columns and rows of the batch; None when none came."""

@@ -17,12 +17,12 @@ from deltaworks.observe.bus import Bus
 from deltaworks.pipeline.stages import Extract, Load, Plan, Stage
 from deltaworks.pipeline.test_cases import (
     ONLY_SINK,
-    PlacedCase,
+    LocatedCase,
     Row,
     expected_columns,
     require_names,
 )
-from deltaworks.runtime.environment import Workplace
+from deltaworks.runtime.environment import RunEnv
 from deltaworks.runtime.error_boundary import step_boundary
 from deltaworks.runtime.runs.runner import RunOptions, run_plan
 from deltaworks.runtime.testing.fakes import SeenSink, stand_in
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Seen = tuple["StructType", list[dict[str, Any]]]
 
 
-def run_case(placed: PlacedCase, plan: Plan, place: Workplace) -> CaseResult:
+def run_case(placed: LocatedCase, plan: Plan, place: RunEnv) -> CaseResult:
     """Run one test; a test that cannot be run fails too."""
     start = place.clock.monotonic()
     place.spark.shared()  # or the first run would start Spark with a log in the real warehouse
@@ -63,9 +63,9 @@ def run_case(placed: PlacedCase, plan: Plan, place: Workplace) -> CaseResult:
 class _Trial:
     """One test on its way: a plan that touches nothing of the project, and what it left."""
 
-    placed: PlacedCase
+    placed: LocatedCase
     plan: Plan
-    place: Workplace
+    place: RunEnv
     folder: Path
 
     def failures(self) -> tuple[int | None, tuple[CaseFailure, ...]]:
@@ -162,17 +162,17 @@ def _error_failures(wanted: str, result: RunResult) -> tuple[CaseFailure, ...]:
     return (CaseFailure(what="expect_error", message=message),)
 
 
-def _seen(load: Load, place: Workplace, spark: SparkSession, *, file: str) -> Seen | None:
+def _seen(load: Load, place: RunEnv, spark: SparkSession, *, file: str) -> Seen | None:
     """What a sink has after the run; None when it got no rows and was not made."""
     from deltaworks.engines.spark.delta.tables import SparkEngine
     from deltaworks.engines.spark.frames.json_rows import plain_rows
 
     if isinstance(load.plugin, SeenSink):
         return load.plugin.seen()
-    if not load.plugin.state(place.site, "").exists:
+    if not load.plugin.state(place.project_ctx, "").exists:
         return None
     with step_boundary(load, file):
-        frame = SparkEngine(spark).read(load.plugin.target(place.site).location)
+        frame = SparkEngine(spark).read(load.plugin.target(place.project_ctx).location)
         return frame.schema, plain_rows(frame)
 
 

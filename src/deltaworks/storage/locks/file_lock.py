@@ -116,9 +116,9 @@ class _Wait:
 
 
 def _leased(address: str, stores: Stores, wait: _Wait) -> AbstractContextManager[Lease]:
-    from deltaworks.storage.locks.lease import Patience, leased
+    from deltaworks.storage.locks.lease import LockWait, leased
 
-    how = Patience(wait.seconds, wait.notify, wait.meanwhile, when_lost=wait.when_lost)
+    how = LockWait(wait.seconds, wait.notify, wait.meanwhile, when_lost=wait.when_lost)
     return leased(address, stores, how)
 
 
@@ -305,7 +305,7 @@ def writer_lock(location: str, writer_id: str) -> Path:
     return own.with_name(f"{own.name.removesuffix('.lock')}.{writer_id}.lock")
 
 
-def joining_lock(location: str) -> Path:
+def compaction_lock(location: str) -> Path:
     """The lock of whoever joins a table's files; no writer's can have its name."""
     return writer_lock(location, "joining.files")
 

@@ -26,7 +26,7 @@ _LEFT: set[object] = set()
 
 
 @dataclass(frozen=True)
-class Patience:
+class LockWait:
     """How a lock is waited for."""
 
     seconds: float
@@ -110,7 +110,7 @@ def _is_left(token: object) -> bool:
 
 
 @contextmanager
-def leased(address: str, stores: Stores, patience: Patience) -> Iterator[Lease]:
+def leased(address: str, stores: Stores, patience: LockWait) -> Iterator[Lease]:
     """Hold the lock at an address until the block ends."""
     claim = Claim(Bucket(address, stores), address, is_left=_is_left)
     try:
@@ -125,7 +125,7 @@ def leased(address: str, stores: Stores, patience: Patience) -> Iterator[Lease]:
         lease.release()
 
 
-def _take(claim: Claim, address: str, patience: Patience) -> None:
+def _take(claim: Claim, address: str, patience: LockWait) -> None:
     """Wait for a lock; for one whose holder may be dead as long as it takes to know."""
     end, told = time.monotonic() + patience.seconds, False
     while (owner := claim.attempt()) is not None:

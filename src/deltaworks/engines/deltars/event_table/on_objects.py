@@ -34,18 +34,18 @@ Ends = Mapping[str, tuple[str, str]]
 """The smallest and the greatest text of columns, where they are known."""
 _CHECKPOINT_EVERY = 20
 _RETRIES = 100
-_MOST_MEANWHILE = 10_000
+_MAX_MEANWHILE = 10_000
 _TRUSTED_S = 600.0
 _AT_ONCE = 16
-_MOST_KEPT = 1024
-_KNOWN: dict[object, Book] = {}
+_MAX_KEPT = 1024
+_KNOWN: dict[object, EventTableState] = {}
 """The tables that this process has read, as they were then."""
 _FILES: dict[object, pa.Table] = {}
 """The files that it has read or written."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Book:
+class EventTableState:
     """One version of an event table: its files, each with the statistics that the log has."""
 
     table_id: str
@@ -60,7 +60,7 @@ class Book:
         """Whether the commit after this one, if there was any, cannot have been cleaned up yet."""
         return 0 <= time.time() - self.proven <= _TRUSTED_S
 
-    def after(self, commits: Sequence[Commit]) -> Book | None:
+    def after(self, commits: Sequence[Commit]) -> EventTableState | None:
         """The table some commits later; None when they are not only about files."""
         files = dict(self.files)
         for commit in commits:
@@ -90,15 +90,15 @@ class ObjectEvents:
         self._key = (log.location, log.bucket.reached)
         self._open_or_create = open_or_create
         self._open_or_none = open_or_none
-        self._seen: Book | None = None
+        self._seen: EventTableState | None = None
         self._was_missing = False
         self._folds = 0
 
-    def look(self) -> Book | None:
+    def look(self) -> EventTableState | None:
         """The table as it is now; None when there is none."""
         return self._followed() or self._opened(self._open_or_none())
 
-    def seen(self) -> Book:
+    def seen(self) -> EventTableState:
         """The table as it was last read or added to; it is made when there is none."""
         if self._seen is None:
             found = None if self._was_missing else self.look()
@@ -106,12 +106,12 @@ class ObjectEvents:
         assert self._seen is not None
         return self._seen
 
-    def _see(self, book: Book | None) -> None:
+    def _see(self, book: EventTableState | None) -> None:
         if self._seen is None and book is not None:
             self._folds = book.version // _CHECKPOINT_EVERY
         self._seen, self._was_missing = book, book is None
 
-    def _made(self) -> Book | None:
+    def _made(self) -> EventTableState | None:
         """A new table; if somebody else made it, nothing of what they added was seen yet."""
         table = self._open_or_create()
         first = self._log.read(0) if self._was_missing else None
@@ -119,7 +119,7 @@ class ObjectEvents:
             return self._opened(table)
         with translated(self.location):
             table_id = str(table.metadata().id)
-        return Book(table_id=table_id, version=0, tag=first.tag, files={})
+        return EventTableState(table_id=table_id, version=0, tag=first.tag, files={})
 
     def rows(self, equals: Mapping[str, str]) -> pa.Table | None:
         """The rows of all files that may hold what is asked for; None when there are none."""
@@ -139,15 +139,15 @@ class ObjectEvents:
         actions = [commit_info("WRITE", {"mode": "Append"}, ""), *txns, added]
         self._see(self._commit(book, actions, app_id=None if txn is None else txn.app_id))
 
-    def join(self, most_files: int) -> None:
+    def join(self, max_files: int) -> None:
         """Make one file of all when there are many, unless somebody else does; fold the log."""
         import pyarrow as pa
 
         self._fold_some_time()
-        if len(self.seen().files) <= most_files:
+        if len(self.seen().files) <= max_files:
             return
         book = self.look()
-        if book is None or len(book.files) <= most_files:
+        if book is None or len(book.files) <= max_files:
             return
         rows = pa.concat_tables(self._read(tuple(book.files)))
         gone = [{"remove": _removed(name)} for name in book.files]
@@ -169,14 +169,14 @@ class ObjectEvents:
                 table.create_checkpoint()
                 table.cleanup_metadata()
 
-    def _followed(self) -> Book | None:
+    def _followed(self) -> EventTableState | None:
         """What is known of the table and still holds, with what came since."""
         known = _KNOWN.get(self._key)
         commits = None if known is None else self._log.since(known.version, known.tag)
         found = None if known is None or commits is None else known.after(commits)
         return None if found is None else self._kept(found)
 
-    def _opened(self, table: DeltaTable | None) -> Book | None:
+    def _opened(self, table: DeltaTable | None) -> EventTableState | None:
         """The table as delta-rs reads it."""
         if table is None:
             return None
@@ -185,20 +185,20 @@ class ObjectEvents:
             adds = arrow_table(table.get_add_actions(flatten=True))
         last, files = self._log.read(version), _files_of(adds)
         tag = "" if last is None else last.tag
-        return self._kept(Book(table_id=table_id, version=version, tag=tag, files=files))
+        return self._kept(EventTableState(table_id=table_id, version=version, tag=tag, files=files))
 
-    def _kept(self, book: Book) -> Book:
+    def _kept(self, book: EventTableState) -> EventTableState:
         _keep(_KNOWN, self._key, book)
         return book
 
     def _commit(
         self,
-        book: Book,
+        book: EventTableState,
         actions: Sequence[Action],
         *,
         app_id: str | None = None,
         needs: frozenset[str] = frozenset(),
-    ) -> Book:
+    ) -> EventTableState:
         """Make the next commit after all that others made since; the table with it.
 
         Ours may be among those: the answer to a put was lost, and it was tried once more.
@@ -217,13 +217,13 @@ class ObjectEvents:
             now = later
         raise CommitConflict(f'another writer was faster in "{self.location}"')
 
-    def _next(self, book: Book, actions: tuple[Action, ...]) -> Sequence[Commit] | None:
+    def _next(self, book: EventTableState, actions: tuple[Action, ...]) -> Sequence[Commit] | None:
         """The commit after a book: this one, or else all that others have made since."""
         if book.is_recent:
             tag = self._log.put(book.version + 1, actions)
             if tag is not None:
                 return (Commit(version=book.version + 1, tag=tag, actions=actions),)
-        return self._log.since(book.version, book.tag, most=_MOST_MEANWHILE)
+        return self._log.since(book.version, book.tag, most=_MAX_MEANWHILE)
 
     def _put(self, rows: pa.Table, *, is_new: bool) -> Action:
         """A file for rows, and what the log is to say of it."""
@@ -263,7 +263,7 @@ class ObjectEvents:
 
 
 def _keep(kept: dict[Any, Any], key: object, value: object) -> None:
-    if len(kept) >= _MOST_KEPT:
+    if len(kept) >= _MAX_KEPT:
         kept.clear()
     kept[key] = value
 

@@ -27,7 +27,7 @@ from deltaworks.model.commit import Txn
 from deltaworks.model.table_ref import is_url
 from deltaworks.storage.durability import make_durable
 from deltaworks.storage.engine_options import table_options
-from deltaworks.storage.folders import make_folder, refuse_unwritable_place
+from deltaworks.storage.folders import make_folder, refuse_unwritable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from deltaworks.engines.deltars.event_table.on_objects import ObjectEvents
 
-_MOST_FILES = 64
+_MAX_FILES = 64
 _CHECKPOINT_EVERY = "20"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -107,7 +107,7 @@ class EventTable:
         if self._objects is not None:
             self._objects.append(data, txn)
             return
-        refuse_unwritable_place(self.location)
+        refuse_unwritable(self.location)
         self._write(data, txn)
 
     def _write(self, data: pa.Table, txn: Txn | None) -> None:
@@ -134,14 +134,14 @@ class EventTable:
     def compact(self) -> None:
         """Join small files when there are many, so that reading stays quick."""
         if self._objects is not None:
-            self._objects.join(_MOST_FILES)
+            self._objects.join(_MAX_FILES)
             return
         table = self._handle()
-        if len(table.file_uris()) <= _MOST_FILES:
+        if len(table.file_uris()) <= _MAX_FILES:
             return
         with translated(self.location), _alone(self.location):
             table.update_incremental()  # of two who join the same files, both would succeed
-            if len(table.file_uris()) > _MOST_FILES:
+            if len(table.file_uris()) > _MAX_FILES:
                 table.optimize.compact(writer_properties=writer_properties(self.schema))
                 table.update_incremental()
                 table.create_checkpoint()

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MARKS = (b"PAR1", b"PARE")
-_MOST_OPENED = 1000
+_MAX_OPENED = 1000
 """Of so many files each one's first and last bytes are read too."""
 
 
 def check_data(location: str, adds: pa.Table) -> None:
     """Refuse a table with a data file that is missing, of another size, or no Parquet file."""
     paths, sizes = (adds.column(name).to_pylist() for name in ("path", "size_bytes"))
-    is_opened = len(paths) <= _MOST_OPENED
+    is_opened = len(paths) <= _MAX_OPENED
     for path, size in zip(paths, sizes, strict=True):
         place = _place(location, path)
         if place and (problem := _problem(place, size, is_opened=is_opened)):

@@ -23,7 +23,7 @@ Action = Mapping[str, Any]
 _COMMIT = re.compile(r"(\d{20})\.json")
 _NUMBERED = re.compile(r"\d{20}\.")
 _AT_ONCE = 16
-_MOST_NEW = 50
+_MAX_NEW = 50
 """More commits than this are read by delta-rs, which begins at a checkpoint."""
 
 
@@ -63,7 +63,7 @@ class ObjectLog:
     location: str
     bucket: Bucket
 
-    def since(self, version: int, tag: str, *, most: int = _MOST_NEW) -> list[Commit] | None:
+    def since(self, version: int, tag: str, *, most: int = _MAX_NEW) -> list[Commit] | None:
         """The commits after one that is known; None when it is not certain which these are."""
         tags = self._listed(version)
         if not tag or tags.pop(version, "") != tag or len(tags) > most:

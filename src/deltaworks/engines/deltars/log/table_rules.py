@@ -40,7 +40,7 @@ _TYPES = frozenset(
 )
 _DECIMAL = re.compile(r"decimal(?:\(\s*([0-9]+)\s*,\s*(-?[0-9]+)\s*\))?")
 _SIZED = re.compile(r"(?:char|varchar|time)\([0-9]+\)|(?:geometry|geography)\(.*\)|interval .*")
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _MAPPINGS = ("none", "name", "id")
 _HINT = "nothing was written; restore the log from a backup, or write the table anew"
 
@@ -182,7 +182,7 @@ def _is_known(kind: str) -> bool:
     if kind in _TYPES or _SIZED.fullmatch(kind):
         return True
     match = _DECIMAL.fullmatch(kind)
-    return match is not None and int(match[1] or 10) <= _MOST_DIGITS
+    return match is not None and int(match[1] or 10) <= _MAX_DIGITS
 
 
 def _version(value: object) -> int | None:

@@ -18,7 +18,7 @@ from deltaworks.engines.deltars.log.history import parse_user_metadata
 from deltaworks.engines.deltars.schemas import arrow_table
 from deltaworks.engines.deltars.text import text
 from deltaworks.engines.deltars.write.commit_options import ROWS_MARK, MergePlan, commit_properties
-from deltaworks.engines.deltars.write.epoch_table import EpochTable, TablePlace
+from deltaworks.engines.deltars.write.epoch_table import EpochTable, TableLocation
 from deltaworks.engines.deltars.write.spark_parity import (
     INTEGERS,
     column_problem,
@@ -32,13 +32,13 @@ from deltaworks.errors import CommitConflict
 from deltaworks.model.merge_facts import FilesUsed
 from deltaworks.model.table_properties import CHECKPOINTS, whole_number
 from deltaworks.model.write import Stamp
-from deltaworks.storage.folders import refuse_unwritable_place
+from deltaworks.storage.folders import refuse_unwritable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _RANGED = INTEGERS | {"string", "date"}
-_MOST_MEMORY_BYTES = 2 * 1024**3
+_MAX_MEMORY_BYTES = 2 * 1024**3
 GONE = "__deltaworks_goes"
 _DELTA_CHECKPOINTS = 10
 """Commits between two checkpoints, unless the table says otherwise; Delta's own default."""
@@ -88,7 +88,7 @@ class BatchTable:
     """One table, as one batch finds it."""
 
     def __init__(self, location: str) -> None:
-        place = TablePlace(location, {})
+        place = TableLocation(location, {})
         self._table = EpochTable(place, place.open())
 
     @property
@@ -210,7 +210,7 @@ class BatchTable:
             inserts={named(name): f"source.{named(name)}" for name in change.inserted},
             always_commits=False,
             rows_mark=mark,
-            most_memory_bytes=_MOST_MEMORY_BYTES,
+            max_memory_bytes=_MAX_MEMORY_BYTES,
         )
 
     def _fitted(self, rows: pa.Table) -> pa.Table:
@@ -248,7 +248,7 @@ def create_table(
 
     fields = [pa.field(field.name, field.type) for field in rows.schema]
     schema = pa.schema(fields)
-    refuse_unwritable_place(location)
+    refuse_unwritable(location)
     with translated(location):
         write_deltalake(
             location,

@@ -66,5 +66,5 @@ class MergePlan:
     """Whether the transactions are kept even when no row changes."""
     rows_mark: str = ""
     """What the commit calls its rows."""
-    most_memory_bytes: int | None = None
+    max_memory_bytes: int | None = None
     """What it may hold before it goes on on disk; no limit when left out."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STREAMED = "stream."
 """What names of files begin with that streams wrote."""
-_MOST_BYTES = 32 * 1024 * 1024
+_MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _filled(files: Sequence[SmallFile]) -> Iterator[tuple[SmallFile, ...]]:
     """The files in order, cut where a joined one would be large enough."""
     group: list[SmallFile] = []
     for file in files:
-        if group and sum(one.size_bytes for one in group) + file.size_bytes > _MOST_BYTES:
+        if group and sum(one.size_bytes for one in group) + file.size_bytes > _MAX_BYTES:
             yield tuple(group)
             group = []
         group.append(file)
@@ -82,7 +82,7 @@ def files_schema(schema: pa.Schema, partition_columns: Sequence[str]) -> pa.Sche
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joining:
+class Compaction:
     """Joins groups of files of one table."""
 
     folder: DataFolder

@@ -30,11 +30,11 @@ JOINING: Mapping[str, str] = {"upkeep": "compact"}
 """What the note of a commit says that joined files."""
 _FIRST_LOOK = 200
 """So many commits are looked at when a session begins."""
-_MOST_JOININGS = 100
+_MAX_JOININGS = 100
 
 
 @dataclass
-class Joined:
+class CompactionCommit:
     """A commit that joined files, and what became of them."""
 
     version: int
@@ -61,19 +61,19 @@ class JoinWatch:
     def __init__(self, folder: DataFolder) -> None:
         self._folder = folder
         self._next = -1
-        self._known: list[Joined] = []
+        self._known: list[CompactionCommit] = []
 
-    def overtaken(self, version: int) -> tuple[Joined, ...]:
+    def overtaken(self, version: int) -> tuple[CompactionCommit, ...]:
         """The joinings up to a version whose files somebody else removed as well."""
         if self._next < 0:
             self._next = max(0, version + 1 - _FIRST_LOOK)
         for number in range(self._next, version + 1):
             self._read(number)
         self._next = max(self._next, version + 1)
-        self._known = self._known[-_MOST_JOININGS:]
+        self._known = self._known[-_MAX_JOININGS:]
         return tuple(joined for joined in self._known if joined.replaced)
 
-    def forget(self, joined: Joined) -> None:
+    def forget(self, joined: CompactionCommit) -> None:
         """Look at a joining no more."""
         self._known = [one for one in self._known if one is not joined]
 
@@ -84,7 +84,7 @@ class JoinWatch:
             removed = [one["remove"] for one in actions if "remove" in one]
             added = [one["add"] for one in actions if "add" in one]
             old, new = ({one["path"]: one for one in side} for side in (removed, added))
-            self._known.append(Joined(version, old, new))
+            self._known.append(CompactionCommit(version, old, new))
 
 
 def _joins(action: Mapping[str, Any]) -> bool:
@@ -93,7 +93,7 @@ def _joins(action: Mapping[str, Any]) -> bool:
     return info.get("operation") == "OPTIMIZE" and JOINING.items() <= note.items()
 
 
-def undo(joined: Joined, folder: DataFolder, tail: LogTail) -> int:
+def undo(joined: CompactionCommit, folder: DataFolder, tail: LogTail) -> int:
     """Take the joined files out again, and put back those that nobody replaced; the version."""
     gone, back = _exchanged(joined, folder)
     actions = [
@@ -104,7 +104,7 @@ def undo(joined: Joined, folder: DataFolder, tail: LogTail) -> int:
     return tail.commit(actions, (), needs=frozenset(joined.new))
 
 
-def undo_by_deltars(joined: Joined, folder: DataFolder, table: DeltaTable) -> None:
+def undo_by_deltars(joined: CompactionCommit, folder: DataFolder, table: DeltaTable) -> None:
     """The same where no commit can be linked; fails when anybody else commits meanwhile."""
     from deltalake.transaction import AddAction, RemoveAction
 
@@ -140,12 +140,14 @@ def undo_by_deltars(joined: Joined, folder: DataFolder, table: DeltaTable) -> No
     )
 
 
-def undoing(joined: Joined) -> dict[str, int]:
+def undoing(joined: CompactionCommit) -> dict[str, int]:
     """What the note of a commit says that undoes a joining."""
     return {"undoes": joined.version}
 
 
-def _exchanged(joined: Joined, folder: DataFolder) -> tuple[list[DataFile], list[DataFile]]:
+def _exchanged(
+    joined: CompactionCommit, folder: DataFolder
+) -> tuple[list[DataFile], list[DataFile]]:
     """The files that go, and those that come back."""
     kept = [one for path, one in joined.old.items() if path not in joined.replaced]
     with translated(folder.location):

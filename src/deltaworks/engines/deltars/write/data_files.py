@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from deltaworks.engines.deltars.errors import translated
 from deltaworks.engines.deltars.log.actions import DataFile
-from deltaworks.engines.deltars.write.statistics import MOST_COLUMNS, file_statistics, write_parquet
+from deltaworks.engines.deltars.write.statistics import MAX_COLUMNS, file_statistics, write_parquet
 from deltaworks.model.table_ref import is_url
 from deltaworks.storage.listing import fsync_path
 
@@ -31,11 +31,11 @@ class DataFolder:
         location: str,
         *,
         storage_options: Mapping[str, str] | None = None,
-        most_columns: int = MOST_COLUMNS,
+        max_columns: int = MAX_COLUMNS,
     ) -> None:
         self.location = location
         self._options = dict(storage_options or {})
-        self._most_columns = most_columns
+        self._max_columns = max_columns
 
     def write(
         self, name: str, rows: pa.Table, *, partition: Mapping[str, str | None] | None = None
@@ -60,7 +60,7 @@ class DataFolder:
 
     def statistics(self, rows: pa.Table) -> str:
         """What the log tells of a file with these rows."""
-        return file_statistics(rows, most_columns=self._most_columns)
+        return file_statistics(rows, max_columns=self._max_columns)
 
     def read(self, name: str) -> pa.Table:
         """The rows of one file."""

@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deltaworks.model.write import KeepOne
+from deltaworks.model.write import DuplicatePolicy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _PLACE = "__deltaworks_place"
 _KEY = "key"
-_MOST_ROWS = 10_000
+_MAX_ROWS = 10_000
 """So many rows with repeated keys are looked at one by one."""
 
 
@@ -38,7 +38,9 @@ def _comparable_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))  # -0.0 + 0.0 is 0.0
 
 
-def one_per_key(rows: pa.Table, keys: Sequence[str], rule: KeepOne | None) -> pa.Table | None:
+def one_per_key(
+    rows: pa.Table, keys: Sequence[str], rule: DuplicatePolicy | None
+) -> pa.Table | None:
     """The rows that win; None where Spark is to judge, or to say what is wrong with the keys."""
     keyed = key_columns(rows, keys)
     if any(column.null_count for column in keyed.columns):
@@ -64,7 +66,7 @@ def _spelled(rows: pa.Table, name: str) -> str:
 
 
 def _without_losers(
-    rows: pa.Table, keyed: pa.Table, counted: pa.Table, rule: KeepOne, by: str
+    rows: pa.Table, keyed: pa.Table, counted: pa.Table, rule: DuplicatePolicy, by: str
 ) -> pa.Table | None:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -74,7 +76,7 @@ def _without_losers(
     places = pa.array(range(rows.num_rows))
     numbered = keyed.append_column(_PLACE, places)
     found = numbered.join(repeated, names, join_type="left semi").column(_PLACE)
-    if len(found) > _MOST_ROWS:
+    if len(found) > _MAX_ROWS:
         return None
     losers: list[int] = []
     looked_at = _comparable(rows.take(found)).append_column(_PLACE, found)
@@ -107,7 +109,9 @@ def _groups(rows: pa.Table, keyed: pa.Table) -> list[list[dict[str, Any]]]:
     return list(groups.values())
 
 
-def _winner(group: Sequence[dict[str, Any]], rule: KeepOne, by: str) -> dict[str, Any] | None:
+def _winner(
+    group: Sequence[dict[str, Any]], rule: DuplicatePolicy, by: str
+) -> dict[str, Any] | None:
     """The row that wins its key; None when different rows tie for it."""
     known = [row[by] for row in group if row[by] is not None]
     choose = max if rule.keep == "newest" else min

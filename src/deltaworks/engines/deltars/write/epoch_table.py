@@ -27,9 +27,9 @@ from deltaworks.engines.deltars.write.commit_options import (
     no_hooks,
 )
 from deltaworks.engines.deltars.write.data_files import DataFolder
-from deltaworks.engines.deltars.write.int96_timestamps import Moments
-from deltaworks.engines.deltars.write.statistics import MOST_COLUMNS, writer_properties
-from deltaworks.engines.deltars.write.table_location import TablePlace
+from deltaworks.engines.deltars.write.int96_timestamps import Int96Timestamps
+from deltaworks.engines.deltars.write.statistics import MAX_COLUMNS, writer_properties
+from deltaworks.engines.deltars.write.table_location import TableLocation
 from deltaworks.engines.deltars.write.write_support import may_forget
 from deltaworks.errors import GuardError
 from deltaworks.model.commit import Txn
@@ -37,16 +37,16 @@ from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import CommitRecord
 from deltaworks.model.table_properties import STATISTICS, whole_number
 from deltaworks.model.table_ref import is_url
-from deltaworks.storage.folders import refuse_unwritable_place
+from deltaworks.storage.folders import refuse_unwritable
 from deltaworks.storage.listing import fsync_commit, fsync_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable, WriterProperties
 
-    from deltaworks.engines.deltars.write.compaction_undo import Joined, JoinWatch
+    from deltaworks.engines.deltars.write.compaction_undo import CompactionCommit, JoinWatch
 
-__all__ = ["RESTORED", "EpochTable", "TablePlace", "TableRestore"]
+__all__ = ["RESTORED", "EpochTable", "TableLocation", "TableRestore"]
 RESTORED = "deltaworks:restored"
 """A transaction that a restore of ours leaves behind: the version it set the table back from."""
 
@@ -67,13 +67,13 @@ class EpochTable:
     """
 
     def __init__(
-        self, place: TablePlace, table: DeltaTable, *, only_adds: str = "", joins: str = ""
+        self, place: TableLocation, table: DeltaTable, *, only_adds: str = "", joins: str = ""
     ) -> None:
         self.place = place
         self.table = table
         self._before = table.version()
         self._folder = DataFolder(place.location, storage_options=place.storage_options)
-        self._moments = Moments(self._folder)
+        self._moments = Int96Timestamps(self._folder)
         self._only_adds = only_adds
         self._joins = joins
         self._tail = self._new_tail()
@@ -102,11 +102,11 @@ class EpochTable:
     def folder(self) -> DataFolder:
         """Where the table's files are, with statistics for as many columns as it wants."""
         settings = self.table.metadata().configuration
-        said = whole_number(settings, STATISTICS, default=MOST_COLUMNS, least=0)
+        said = whole_number(settings, STATISTICS, default=MAX_COLUMNS, least=0)
         return DataFolder(
             self.location,
             storage_options=self.place.storage_options,
-            most_columns=said,
+            max_columns=said,
         )
 
     def shape(self) -> tuple[object, ...]:
@@ -287,7 +287,7 @@ class EpochTable:
                 source_alias="source",
                 target_alias="target",
                 streamed_exec=False,
-                max_spill_size=plan.most_memory_bytes,
+                max_spill_size=plan.max_memory_bytes,
                 writer_properties=self._writing(),
                 commit_properties=commit_properties(
                     txns, note, rows_mark=plan.rows_mark, retries=ALONE
@@ -368,7 +368,11 @@ class EpochTable:
         return removed
 
     def _join(self, note: Mapping[str, Any], small_bytes: int) -> int:
-        from deltaworks.engines.deltars.write.compaction import Joining, files_schema, small_groups
+        from deltaworks.engines.deltars.write.compaction import (
+            Compaction,
+            files_schema,
+            small_groups,
+        )
 
         tail = self._tail_as(_joiner(self._joins))
         groups = small_groups(self.table, small_bytes)
@@ -376,7 +380,9 @@ class EpochTable:
             return 0
         with self._committing():
             schema = files_schema(self.arrow_schema(), self.partition_columns)
-            joining = Joining(folder=self.folder(), schema=schema, prefix=f"stream.{self._joins}.")
+            joining = Compaction(
+                folder=self.folder(), schema=schema, prefix=f"stream.{self._joins}."
+            )
             removed = joining.join(groups, tail, note)
         self._landed(note)
         return removed
@@ -396,7 +402,7 @@ class EpochTable:
             watch.forget(joined)  # once it is done: who was faster may not stop it for good
         return tuple(told)
 
-    def _undone(self, joined: Joined) -> int:
+    def _undone(self, joined: CompactionCommit) -> int:
         from deltaworks.engines.deltars.write.compaction_undo import undo, undo_by_deltars, undoing
 
         tail, version = self._tail_as(_UNDOER), None
@@ -433,7 +439,7 @@ class EpochTable:
     @contextmanager
     def _committing(self) -> Iterator[None]:
         self._before = self.version
-        refuse_unwritable_place(self.location)
+        refuse_unwritable(self.location)
         with translated(self.location):
             yield
 

@@ -24,7 +24,7 @@ _FIRST_YEAR, _LAST_YEAR = 1677, 2262
 _TIMES = ("timestamp", "timestamp_ntz")
 
 
-class Moments:
+class Int96Timestamps:
     """Looks at the files of one table, at each of them once."""
 
     def __init__(self, folder: DataFolder) -> None:
@@ -51,7 +51,7 @@ class Moments:
 
 def refuse_misread(table: DeltaTable, location: str) -> None:
     """Raise when delta-rs would change rows by writing them anew, whatever it is asked to do."""
-    if problem := Moments(DataFolder(location)).problem(table):
+    if problem := Int96Timestamps(DataFolder(location)).problem(table):
         raise UnsupportedOperation(
             f'"{location}": {problem}', hint="let Spark make the change instead"
         )

@@ -50,7 +50,7 @@ _MUST_BE_OFF_TO_MERGE = (FEED, APPEND_ONLY)
 _OWN_NOTES = ("delta.", "__", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 """What notes of a column begin with that engines act on, such as a length or a collation."""
 _NO_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-_LONGEST_FOLDER_BYTES = 80
+_MAX_FOLDER_BYTES = 80
 """A folder's name has 255 bytes at most, and each of a value's may take three."""
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """From year 1 to 9999, in days from 1970: what every engine can spell."""
@@ -130,7 +130,7 @@ def _all_name_folders(column: pa.ChunkedArray) -> bool:
     if not pa.types.is_string(column.type) or column.null_count == len(column):
         return True
     longest = pc.max(pc.binary_length(column)).as_py()
-    return bool(longest <= _LONGEST_FOLDER_BYTES and not no_folder(column))
+    return bool(longest <= _MAX_FOLDER_BYTES and not no_folder(column))
 
 
 def _all_valid_text(column: pa.ChunkedArray) -> bool:

@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import WriterProperties
 
-MOST_COLUMNS = 32
+MAX_COLUMNS = 32
 """Delta's own default for how many columns get statistics."""
-_LONGEST_TEXT = 64
+_MAX_TEXT = 64
 _OLDEST_YEAR = 1600
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 _LEFT_OUT_DAYS = (-141_437, -141_427)
 """From 1582-10-05 to before 1582-10-15, in days from 1970."""
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def file_statistics(rows: pa.Table, *, most_columns: int = MOST_COLUMNS) -> str:
+def file_statistics(rows: pa.Table, *, max_columns: int = MAX_COLUMNS) -> str:
     """What a file holds, as the log wants it."""
     smallest: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for name in rows.column_names[:most_columns]:
+    for name in rows.column_names[:max_columns]:
         column = rows.column(name)
         if _is_nested(column.type):
             continue
@@ -94,7 +94,7 @@ def _is_certain(kind: pa.DataType) -> bool:
     import pyarrow.types as kinds
 
     if kinds.is_decimal(kind):
-        return bool(kind.precision <= _MOST_DIGITS)
+        return bool(kind.precision <= _MAX_DIGITS)
     simple = (kinds.is_integer, kinds.is_boolean, kinds.is_date, kinds.is_timestamp)
     texts = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
     return any(is_kind(kind) for is_kind in (*simple, *texts))
@@ -194,7 +194,7 @@ def _with_both_zeros(low: float, high: float) -> tuple[float, float]:
 def _json(value: Any) -> Any:
     """A value as statistics spell it; None when it had better be left out."""
     if isinstance(value, str):
-        return value if len(value) <= _LONGEST_TEXT else None
+        return value if len(value) <= _MAX_TEXT else None
     if isinstance(value, datetime):
         return _moment(value)
     if isinstance(value, date):
@@ -211,6 +211,6 @@ def _moment(value: datetime) -> str | None:
 
 
 def _number(value: Decimal) -> float | int | None:
-    if len(value.as_tuple().digits) > _MOST_DIGITS:
+    if len(value.as_tuple().digits) > _MAX_DIGITS:
         return None
     return int(value) if value == value.to_integral_value() else float(value)

@@ -36,7 +36,7 @@ def refuse_misread(location: str) -> None:
 
 
 @dataclass(frozen=True)
-class TablePlace:
+class TableLocation:
     """Where a table is, and how to get there."""
 
     location: str

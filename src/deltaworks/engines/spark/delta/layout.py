@@ -28,7 +28,7 @@ FILE_SIZES = (
 )
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _STATS_COUNT = "delta.dataSkippingNumIndexedCols"
-_MOST_STATISTICS = 32
+_MAX_STATISTICS = 32
 _WITH_STATISTICS = (
     *("tinyint", "smallint", "int", "bigint", "float", "double"),
     *("string", "date", "timestamp", "timestamp_ntz"),
@@ -128,13 +128,13 @@ def statistics_columns(layout: Layout, schema: Schema) -> tuple[str, ...]:
         if entry["type"] in _WITH_STATISTICS and entry["name"].lower() not in folders
     ]
     leaves = [f.path for f in schema.fields if f.type not in ("struct", "array", "map")]
-    covered = {path.lower() for path in leaves[:_MOST_STATISTICS]}
+    covered = {path.lower() for path in leaves[:_MAX_STATISTICS]}
     sought = {name.lower() for name in (*layout.sought, *layout.z_order, *layout.cluster_by)}
     missed = [name for name in simple if name.lower() in sought - covered]
     if not missed:
         return ()
     others = [name for name in simple if name not in missed]
-    return (*missed, *others[: max(0, _MOST_STATISTICS - len(missed))])
+    return (*missed, *others[: max(0, _MAX_STATISTICS - len(missed))])
 
 
 def as_asked(table: TableInfo, layout: Layout) -> TableInfo:

@@ -47,7 +47,7 @@ def _keys(rows: DataFrame, names: Iterable[str]) -> DataFrame:
 
 def looked_up(ctx: RunContext, ref: TableRef, columns: Sequence[str], *, where: str) -> DataFrame:
     """A table at the version pinned for the batch, or as it is; it must have these columns."""
-    found = DeltaRsEngine(ctx.site.stores).identity(ref.location)
+    found = DeltaRsEngine(ctx.project_ctx.stores).identity(ref.location)
     if found is None:
         raise TableNotFound(
             f'"{ref.label}" is not a Delta table',

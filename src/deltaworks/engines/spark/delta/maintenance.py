@@ -11,7 +11,7 @@ from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.engines.spark.delta.layout import USER_METADATA
 from deltaworks.engines.spark.delta.tables import table_sql
 from deltaworks.engines.spark.frames.columns import quoted
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 from deltaworks.model.results import MaintenanceResult
 from deltaworks.model.table_properties import FILE_RETENTION, interval
 from deltaworks.storage.durability import make_durable
@@ -19,7 +19,7 @@ from deltaworks.storage.durability import make_durable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LEAST_KEPT = timedelta(days=7)
+MIN_KEPT = timedelta(days=7)
 _LOGGING = "spark.databricks.delta.vacuum.logging.enabled"
 
 
@@ -33,7 +33,7 @@ def optimize(
 ) -> MaintenanceResult:
     """Join small files; with columns, also bring rows together that are alike in them."""
     order = f" ZORDER BY ({', '.join(quoted(name) for name in z_order)})" if z_order else ""
-    with set_for_one_write(spark, {USER_METADATA: user_metadata}):
+    with temporary_conf(spark, {USER_METADATA: user_metadata}):
         answer = spark.sql(f"OPTIMIZE {table_sql(location)}{order}").collect()
     metrics = answer[0]["metrics"]
     found = DeltaRsEngine(stores).identity(location)
@@ -54,13 +54,13 @@ def vacuum(
     log = DeltaRsEngine(stores)
     table = log.info(location)
     properties = table.properties if table else {}
-    kept = interval(properties, FILE_RETENTION, default=LEAST_KEPT)
-    if kept is None or kept < LEAST_KEPT:
+    kept = interval(properties, FILE_RETENTION, default=MIN_KEPT)
+    if kept is None or kept < MIN_KEPT:
         return MaintenanceResult(
             operation="vacuum",
             note=f"{FILE_RETENTION} is below 7 days, and readers may need the files that long",
         )
-    with set_for_one_write(spark, {USER_METADATA: user_metadata, _LOGGING: "true"}):
+    with temporary_conf(spark, {USER_METADATA: user_metadata, _LOGGING: "true"}):
         spark.sql(f"VACUUM {table_sql(location)}").collect()
     ended = log.history(location, limit=1)[0]
     return MaintenanceResult(

@@ -28,7 +28,7 @@ from deltaworks.engines.spark.delta.merge.merge_sql import (
     without_deletes,
     written_columns,
 )
-from deltaworks.engines.spark.delta.merge.small_batches import MERGES, Hybrid, is_sparks_to_try
+from deltaworks.engines.spark.delta.merge.small_batches import MERGES, SmallBatches, spark_decides
 from deltaworks.engines.spark.delta.merge.strategy import Strategy, choose
 from deltaworks.engines.spark.delta.schema_fit import (
     fit,
@@ -216,22 +216,22 @@ class Forecast:
 
     def _takes_shape(self, changes: tuple[SchemaChange, ...]) -> bool:
         """Whether delta-rs would leave the table's columns as they are."""
-        return not grows(changes) or self._by_deltars(Hybrid.leave_growth)
+        return not grows(changes) or self._by_deltars(SmallBatches.leave_growth)
 
     def _small(self, frame: DataFrame, table: TableInfo, write: Upsert, diff: DiffFacts) -> bool:
         """Whether delta-rs would make the commit."""
         touched = diff.scope.bytes
         return self._by_deltars(lambda one: one.takes(frame, table, write, touched_bytes=touched))
 
-    def _by_deltars(self, takes: Callable[[Hybrid], bool]) -> bool:
+    def _by_deltars(self, takes: Callable[[SmallBatches], bool]) -> bool:
         """Whether delta-rs would write the batch; raises where only it may and it cannot."""
-        hybrid = Hybrid(
+        hybrid = SmallBatches(
             spark=self.spark, location=self.ref.location, layout=self.layout, writer=self._writer
         )
         try:
             return takes(hybrid)
         except EngineError as error:
-            if hybrid.forced or not is_sparks_to_try(error):
+            if hybrid.forced or not spark_decides(error):
                 raise
             return False
 
@@ -253,7 +253,7 @@ class Forecast:
         else:
             fitted, changes = fit(frame, table, merge_schema=write.merge_schema)
             if isinstance(write, Append) and self._takes_shape(changes):
-                self._by_deltars(lambda hybrid: hybrid.takes_more(fitted, table))
+                self._by_deltars(lambda hybrid: hybrid.accepts_late_rows(fitted, table))
         if isinstance(write, Overwrite) and (rows or table.rows != 0):
             refuse_append_only(table)
         deleted = 0 if isinstance(write, Append) else None if covered else table.rows

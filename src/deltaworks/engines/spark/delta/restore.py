@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deltaworks.engines.spark.delta.layout import USER_METADATA
 from deltaworks.engines.spark.delta.tables import SparkEngine, table_sql
 from deltaworks.engines.spark.errors.translate import translate
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 from deltaworks.engines.spark.session.connect import held, sibling
 from deltaworks.redact import safe_json
 from deltaworks.storage.durability import make_durable
@@ -22,7 +22,7 @@ def restore(spark: SparkSession, location: str, version: int, *, note: Mapping[s
     from pyspark.errors import PySparkException
 
     told = {USER_METADATA: safe_json(dict(note))}
-    with held(sibling(spark)) as session, set_for_one_write(session, told):
+    with held(sibling(spark)) as session, temporary_conf(session, told):
         try:
             statement = f"RESTORE TABLE {table_sql(location)} TO VERSION AS OF {version}"
             session.sql(statement).collect()
@@ -38,7 +38,7 @@ def delete_rows(spark: SparkSession, location: str, where: str, *, note: Mapping
     from pyspark.errors import PySparkException
 
     told = {USER_METADATA: safe_json(dict(note))}
-    with held(sibling(spark)) as session, set_for_one_write(session, told):
+    with held(sibling(spark)) as session, temporary_conf(session, told):
         try:
             statement = f"DELETE FROM {table_sql(location)} WHERE {where}"  # noqa: S608 - our own words
             answer = session.sql(statement).collect()

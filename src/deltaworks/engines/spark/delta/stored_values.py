@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from deltaworks.engines.spark.frames.columns import quoted
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 from deltaworks.errors import UnsupportedOperation
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo
@@ -53,7 +53,7 @@ def _or_null(name: str, kind: str) -> Column:
 def unpadded(spark: SparkSession, table: TableInfo | None) -> AbstractContextManager[None]:
     """While this lasts, texts of type CHAR are read as they are stored."""
     padded = table is not None and any(_padded(table.schema))
-    return set_for_one_write(spark, {_PADS: "false"}) if padded else nullcontext()
+    return temporary_conf(spark, {_PADS: "false"}) if padded else nullcontext()
 
 
 def refuse_padded_keys(table: TableInfo, keys: Sequence[str]) -> None:

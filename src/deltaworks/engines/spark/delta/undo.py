@@ -34,7 +34,7 @@ from deltaworks.engines.spark.frames.json_rows import sample_rows
 from deltaworks.engines.spark.frames.sizing import estimated_bytes, fitted
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import shared_view
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 from deltaworks.errors import GuardError
 from deltaworks.model.schema import Schema
 from deltaworks.model.table_info import TableInfo
@@ -96,7 +96,7 @@ def _merge_rows(writer: TableWriter, rows: Rows, schema: Schema) -> None:
     with (
         fitted(writer.spark, estimated_bytes(rows.frame)),
         shared_view(plain_strings(rows.frame)) as view,
-        set_for_one_write(writer.spark, stamp_settings(writer.stamp)),
+        temporary_conf(writer.spark, stamp_settings(writer.stamp)),
     ):
         statement = merge_sql(
             Upsert(keys=rows.keys, delete_condition=f"source.{_GONE}"),

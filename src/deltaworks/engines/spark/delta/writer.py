@@ -11,7 +11,7 @@ from deltaworks.config.object_stores import NO_STORES, Stores
 from deltaworks.contracts.context import no_doubt
 from deltaworks.engines.commit_protocol import require_committer, require_committer_of
 from deltaworks.engines.deltars.log.commits import check_log, refuse_disputed
-from deltaworks.engines.deltars.snapshot import Look
+from deltaworks.engines.deltars.snapshot import TableSnapshot
 from deltaworks.engines.deltars.tables import DeltaRsEngine
 from deltaworks.engines.deltars.write.batches import Change
 from deltaworks.engines.spark.delta.layout import (
@@ -33,7 +33,7 @@ from deltaworks.engines.spark.delta.merge.merge_sql import (
     merge_sql,
     written_columns,
 )
-from deltaworks.engines.spark.delta.merge.small_batches import MERGES, Hybrid, is_sparks_to_try
+from deltaworks.engines.spark.delta.merge.small_batches import MERGES, SmallBatches, spark_decides
 from deltaworks.engines.spark.delta.merge.strategy import Strategy, choose, merge_settings
 from deltaworks.engines.spark.delta.schema_fit import (
     fit,
@@ -49,7 +49,7 @@ from deltaworks.engines.spark.frames.columns import quoted
 from deltaworks.engines.spark.frames.sizing import fitted as fitted_to
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import is_empty, shared_view
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,
@@ -108,7 +108,7 @@ class TableWriter:
         self.stamp = stamp
         self.log = DeltaRsEngine(stores)
         self.confirm = confirm
-        self.hybrid = Hybrid(
+        self.hybrid = SmallBatches(
             spark=spark, location=location, layout=layout, writer=writer, few=few, confirm=confirm
         )
 
@@ -272,7 +272,7 @@ class TableWriter:
         }
         with (
             shared_view(plain_strings(unmarked(rows))) as view,
-            set_for_one_write(self.spark, settings),
+            temporary_conf(self.spark, settings),
         ):
             statement = merge_sql(
                 write,
@@ -369,7 +369,7 @@ class TableWriter:
         except EngineError as error:
             after = -1 if table is None else table.version
             commit = self._own_commit(self.log.look(self.location), after=after)
-            if commit is None and (self.hybrid.forced or not is_sparks_to_try(error)):
+            if commit is None and (self.hybrid.forced or not spark_decides(error)):
                 raise
             return None if commit is None else Change(version=commit.version, counted=False)
 
@@ -411,7 +411,7 @@ class TableWriter:
 
     def _save(self, writer: DataFrameWriter) -> None:
         self.confirm()  # rows that are kept have been read by now
-        with set_for_one_write(self.spark, size_settings(self.layout)):
+        with temporary_conf(self.spark, size_settings(self.layout)):
             writer.save(self.location)
 
     def _landed(self, before: TableInfo | None, *, replaced: int | None = None) -> CommitInfo:
@@ -435,7 +435,7 @@ class TableWriter:
             rows_unchanged=0,
         )
 
-    def _own_commit(self, look: Look | None, *, after: int = -1) -> CommitRecord | None:
+    def _own_commit(self, look: TableSnapshot | None, *, after: int = -1) -> CommitRecord | None:
         """The commit that holds this batch; None when there is none."""
         from deltaworks.engines.deltars.commit_proof import own_commit
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-_MOST_CAUSES = 12
+_MAX_CAUSES = 12
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def causes_of(error: BaseException) -> Iterator[Cause]:
         java = error.java_exception
     else:
         yield Cause("", {}, type(error).__name__, str(error))
-    for _ in range(_MOST_CAUSES):
+    for _ in range(_MAX_CAUSES):
         if java is None:
             return
         yield _java_cause(java)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from deltaworks.clock import parse_moment
+from deltaworks.clock import parse_timestamp
 from deltaworks.engines.spark.frames.columns import column
 from deltaworks.errors import SpecError
 
@@ -50,7 +50,7 @@ def _moment(text: str, kind: DataType, name: str, where: str) -> str:
     try:
         if isinstance(kind, T.DateType):
             return date.fromisoformat(text).isoformat()
-        moment = parse_moment(text)
+        moment = parse_timestamp(text)
     except ValueError as problem:
         raise SpecError(
             f'{where} compares column "{name}" ({kind.simpleString()}) with "{text}"',

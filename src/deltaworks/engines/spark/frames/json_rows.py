@@ -113,11 +113,11 @@ def _guessed(spark: SparkSession, values: Sequence[Any]) -> DataType:
     return StringType()
 
 
-MOST_SAMPLES = 3
-_LONGEST_CELL = 120
+MAX_SAMPLES = 3
+_MAX_CELL = 120
 
 
-def sample_rows(frame: DataFrame, *, most: int = MOST_SAMPLES) -> tuple[str, ...]:
+def sample_rows(frame: DataFrame, *, most: int = MAX_SAMPLES) -> tuple[str, ...]:
     """The first rows of a frame, each as JSON."""
     ours = [name for name in frame.columns if name.startswith(INTERNAL)]
     shown = frame.drop(*[column(frame, name) for name in ours])
@@ -136,4 +136,4 @@ def _cell(value: str | None) -> str:
     if value is None:
         return "NULL"
     line = value.replace("\n", "\\n")
-    return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 3]}..."
+    return line if len(line) <= _MAX_CELL else f"{line[: _MAX_CELL - 3]}..."

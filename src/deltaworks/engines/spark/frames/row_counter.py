@@ -13,7 +13,7 @@ from deltaworks.engines.spark.session.connect import has_jvm
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
-_LONGEST_WAIT_S = 3.0
+_MAX_WAIT_S = 3.0
 _LIMIT = re.compile(r"^[\s:+|-]*(?:Global|Local)Limit\b|^[\s:+|-]*(?:Tail|Offset)\b", re.MULTILINE)
 
 
@@ -50,7 +50,7 @@ class RowCounter:
     def _completed(self) -> bool:
         """Wait once, with a limit: Spark's own `get` waits for ever for a step it left out."""
         waits = getattr(self._observation, "_jo", None) is not None and not self._waited
-        end = time.monotonic() + (_LONGEST_WAIT_S if waits else 0)
+        end = time.monotonic() + (_MAX_WAIT_S if waits else 0)
         self._waited = True
         while not (completed := self.has_counted()) and time.monotonic() < end:
             time.sleep(0.01)
@@ -70,7 +70,7 @@ def settle(spark: SparkSession) -> None:
     """Wait until Spark has told what it counted in the jobs that have ended."""
     if has_jvm(spark):  # over Connect counts come with the answer
         with letting_go():
-            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(_LONGEST_WAIT_S * 1000))
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(_MAX_WAIT_S * 1000))
 
 
 def may_stop_early(frame: DataFrame) -> bool:

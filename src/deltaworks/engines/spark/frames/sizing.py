@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,7 @@ SMALL_BYTES = 32 * MEBIBYTE
 FEW_BYTES = 8 * MEBIBYTE
 """Files of a table of this size are read and sorted sooner than anything is sent to them."""
 _BYTES_PER_TASK = 64 * MEBIBYTE
-_MOST_TIMES = 8  # what joins will give is guessed far too high
+_MAX_TIMES = 8  # what joins will give is guessed far too high
 PARTITIONS = "spark.sql.shuffle.partitions"
 ADAPTIVE = "spark.sql.adaptive.enabled"
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
@@ -51,13 +51,13 @@ def shuffle_settings(spark: SparkSession, bytes_: int) -> dict[str, str]:
         return {PARTITIONS: "1", ADAPTIVE: "false", BROADCAST: "-1"}
     usual = int(spark.conf.get(PARTITIONS, "4") or 4)
     needed = math.ceil(bytes_ / _BYTES_PER_TASK)
-    return {PARTITIONS: str(min(max(usual, needed), _MOST_TIMES * usual))}
+    return {PARTITIONS: str(min(max(usual, needed), _MAX_TIMES * usual))}
 
 
 @contextmanager
 def fitted(spark: SparkSession, bytes_: int) -> Iterator[None]:
     """Spark set for work of a size; frames that are kept must be asked for inside."""
-    with set_for_one_write(spark, shuffle_settings(spark, bytes_)):
+    with temporary_conf(spark, shuffle_settings(spark, bytes_)):
         yield
 
 

@@ -16,7 +16,7 @@ from deltaworks.engines.spark.versions import PYSPARK, Jar
 from deltaworks.errors import MissingDependencyError, StorageError
 
 _DOWNLOAD_SECONDS = 900
-_MOST_NAMES = 3
+_MAX_NAMES = 3
 _REFUSALS = (
     re.compile(r"Server access error at url \S+ \((?:[\w.$]+(?:Exception|Error): ?)?(.+)\)\s*$"),
     re.compile(r"^\s*(Host \S+ not found)"),
@@ -75,7 +75,7 @@ def _announcement(missing: Sequence[Jar], cache: Path) -> str:
 
 def _names(jars: Sequence[Jar]) -> str:
     """The jars by name, or the first of many."""
-    shown = [jar.file_name for jar in jars[:_MOST_NAMES]]
+    shown = [jar.file_name for jar in jars[:_MAX_NAMES]]
     more = len(jars) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 

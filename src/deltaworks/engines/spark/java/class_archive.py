@@ -23,10 +23,10 @@ ARCHIVE_VARIABLE = "DELTAWORKS_CLASS_ARCHIVE"
 _BASE_SECONDS = 120
 _SILENT = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
-Wish = Literal["use", "make", "off"]
+ArchiveMode = Literal["use", "make", "off"]
 
 
-def archive_wish(environ: Mapping[str, str]) -> Wish:
+def archive_mode(environ: Mapping[str, str]) -> ArchiveMode:
     """What the environment says: use an archive that is there, make one, or do without."""
     said = environ.get(ARCHIVE_VARIABLE, "").strip().lower()
     if said in ("", "use", "on"):
@@ -56,7 +56,7 @@ class ClassArchive:
         """Where a JVM of this process writes it when it ends."""
         return self.file.with_name(f".{self.file.name}.{os.getpid()}")
 
-    def options(self, wish: Wish) -> list[str]:
+    def options(self, wish: ArchiveMode) -> list[str]:
         """What a JVM is started with to use the archive, or to write it at its end."""
         if wish == "make":
             base = [] if self.base is None else [f"-XX:SharedArchiveFile={self.base}"]

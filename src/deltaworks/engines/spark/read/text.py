@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SET_ASIDE = "correct it, or set such rows aside with `on_error: quarantine`"
-_MOST_LINES = 5_000_000
+_MAX_LINES = 5_000_000
 _CHUNK_BYTES = 1 << 20
 _EVERY_BYTE = ("iso-8859-1",)
 """Encodings in which all bytes are text."""
@@ -50,7 +50,7 @@ class TextFiles(ABC):
             with unpacked(path, self.stores) as raw:
                 text = io.TextIOWrapper(raw, self.encoding, errors="replace", newline="")
                 for number, line in enumerate(text, start=1):
-                    if number > _MOST_LINES:
+                    if number > _MAX_LINES:
                         return
                     yield number, line.rstrip("\r\n").removeprefix("\ufeff" if number == 1 else "")
         except (EOFError, zlib.error) as problem:

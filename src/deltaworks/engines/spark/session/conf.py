@@ -199,7 +199,7 @@ def _quoted(option: str) -> str:
 
 
 @contextmanager
-def set_for_one_write(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def temporary_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of the session, put back afterwards: the whole run shares it."""
     before = {key: spark.conf.get(key, None) for key in settings}
     try:

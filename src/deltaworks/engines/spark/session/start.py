@@ -19,7 +19,7 @@ from deltaworks.config.cache import cache_dir
 from deltaworks.config.object_stores import StoreAccess
 from deltaworks.engines.spark.jars.compatibility import installed_versions, require_versions
 from deltaworks.engines.spark.jars.resolve import ensure_jars
-from deltaworks.engines.spark.java.class_archive import ClassArchive, archive_wish, class_archive
+from deltaworks.engines.spark.java.class_archive import ClassArchive, archive_mode, class_archive
 from deltaworks.engines.spark.java.find import JavaHome, find_java, find_spark_home
 from deltaworks.engines.spark.java.jvm_options import (
     choose_compiler,
@@ -290,7 +290,7 @@ def _can_load(spark: SparkSession, name: str) -> bool:
 
 
 def _archive_options(archive: ClassArchive, environ: Mapping[str, str]) -> list[str]:
-    wish = archive_wish(environ)
+    wish = archive_mode(environ)
     if wish == "make":
         archive.prepare()
     return archive.options(wish)

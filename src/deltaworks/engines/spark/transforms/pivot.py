@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _PIVOT = "__deltaworks_pivot"
-_MOST_COLUMNS = 1000
+_MAX_COLUMNS = 1000
 
 
 def typed_values(frame: DataFrame, name: str, values: Sequence[Value]) -> list[Column]:
@@ -51,10 +51,10 @@ def pivoted(
 def _values_in(frame: DataFrame, name: str) -> list[Any]:
     """The values of a column, in order; this reads the rows once more."""
     with aside(frame.select(column(frame, name).alias(_PIVOT))) as rows:
-        found = rows.distinct().orderBy(_PIVOT).limit(_MOST_COLUMNS + 1).collect()
-    if len(found) > _MOST_COLUMNS:
+        found = rows.distinct().orderBy(_PIVOT).limit(_MAX_COLUMNS + 1).collect()
+    if len(found) > _MAX_COLUMNS:
         raise SpecError(
-            f'pivot: column "{name}" has more than {_MOST_COLUMNS:,} values',
+            f'pivot: column "{name}" has more than {_MAX_COLUMNS:,} values',
             hint='name those that should become columns in "values"',
         )
     if rows.dtypes[0][1] != "timestamp":

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from deltaworks.engines.spark.errors.row_notes import MARK
 
-_MOST_SIGNS = 300
+_MAX_SIGNS = 300
 _PLAIN: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "tinyint": (int,),
@@ -101,7 +101,7 @@ def _shown(row: Mapping[str, Any]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_SIGNS else text[:_MOST_SIGNS] + "..."
+    return text if len(text) <= _MAX_SIGNS else text[:_MAX_SIGNS] + "..."
 
 
 class RowFunction:

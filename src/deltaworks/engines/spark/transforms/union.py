@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _BINARY = ("float", "double")
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 
 
 def require_union(frame: DataFrame, other: DataFrame, *, name: str, fill: bool) -> None:
@@ -65,7 +65,7 @@ def _together(left: DataType, right: DataType, *, fill: bool) -> bool:
     if isinstance(left, DecimalType) and isinstance(right, DecimalType):
         scale = max(left.scale, right.scale)
         whole = max(left.precision - left.scale, right.precision - right.scale)
-        return whole + scale <= _MOST_DIGITS
+        return whole + scale <= _MAX_DIGITS
     return words <= set(_WHOLE) or words <= set(_BINARY)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deltaworks.engines.spark.frames.columns import column, quoted, require_columns
 from deltaworks.engines.spark.frames.row_counter import RowCounter
-from deltaworks.engines.spark.session.conf import set_for_one_write
+from deltaworks.engines.spark.session.conf import temporary_conf
 from deltaworks.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,6 +118,6 @@ def send(messages: DataFrame, *, topic: str, options: Mapping[str, str]) -> int 
     counter = RowCounter()
     told = {**options, **_SENT, "includeHeaders": "true", "topic": topic}
     writer = counter.watch(messages).write.format("kafka").options(**told).mode("append")
-    with set_for_one_write(messages.sparkSession, _COUNTED):
+    with temporary_conf(messages.sparkSession, _COUNTED):
         writer.save()
     return counter.rows()

@@ -27,7 +27,7 @@ from deltaworks.model.changes import (
     feed_problem,
     is_feed,
 )
-from deltaworks.model.write import KeepOne, Upsert
+from deltaworks.model.write import DuplicatePolicy, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,7 +60,7 @@ class Changes:
             delete_condition=f"{goes} AND coalesce(({newer}\n), true)" if newer else goes,
             update_columns=tuple(name for name in own if name.lower() not in named) or own,
             insert_columns=own,
-            duplicates=KeepOne(
+            duplicates=DuplicatePolicy(
                 keep="newest", by=SEQUENCE, shown=self.ordered_by, tie_hint=self.tie_hint
             ),
         )

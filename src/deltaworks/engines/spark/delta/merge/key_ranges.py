@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _WHOLE = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _TIMES = {"date": "DATE", "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ"}
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d{1,6})?)?")
-_LONGEST_TEXT = 200
+_MAX_TEXT = 200
 _OTHER_ORDER = {"__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"}
 """Notes at a column of text that it is not compared byte by byte."""
-MOST_VALUES = 100
+MAX_VALUES = 100
 
 
 def has_range(kind: str) -> bool:
@@ -42,7 +42,7 @@ def found_range(
     """The range of a key as a pass over the batch found it; None where it cannot be said safely."""
     if low is None or high is None or not (_is_safe(kind, low) and _is_safe(kind, high)):
         return None
-    few = values is not None and len(values) <= MOST_VALUES
+    few = values is not None and len(values) <= MAX_VALUES
     listed = tuple(sorted(values)) if few and values else ()
     if not all(_is_safe(kind, value) for value in listed):
         listed = ()
@@ -96,4 +96,4 @@ def _is_safe(kind: str, value: str) -> bool:
         return True
     # a backslash or ${name} in a literal says something else under other settings of a session
     special = "\\" in value or "${" in value
-    return len(value) <= _LONGEST_TEXT and value.isprintable() and not special
+    return len(value) <= _MAX_TEXT and value.isprintable() and not special

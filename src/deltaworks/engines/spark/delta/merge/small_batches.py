@@ -53,15 +53,15 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MERGES = "merge by delta-rs"
-MOST_BATCH_BYTES = 32 * 1024**2
-MOST_TOUCHED_BYTES = 512 * 1024**2
+MAX_BATCH_BYTES = 32 * 1024**2
+MAX_TOUCHED_BYTES = 512 * 1024**2
 _SPARE_BYTES = 64 * 1024**2
 # What may make many rows of one, so that the size of its input says nothing.
 _MULTIPLIES = ("Generate", "Expand", "MapIn", "FlatMap", "Python", "Join", "Script")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hybrid:
+class SmallBatches:
     """Lands one batch in one table by delta-rs, or leaves it to Spark by answering None."""
 
     spark: SparkSession
@@ -143,7 +143,7 @@ class Hybrid:
             return False
         return self._may_collect(frame, self._first_problem(frame))
 
-    def takes_more(self, frame: DataFrame, table: TableInfo) -> bool:
+    def accepts_late_rows(self, frame: DataFrame, table: TableInfo) -> bool:
         """Whether it would add the rows, as far as can be told without computing them."""
         if not self._may_try():
             return False
@@ -176,7 +176,7 @@ class Hybrid:
         return change, problem or reason
 
     def _touches_little(self, size_bytes: int) -> bool:
-        if self.writer == "deltars" or size_bytes <= MOST_TOUCHED_BYTES:
+        if self.writer == "deltars" or size_bytes <= MAX_TOUCHED_BYTES:
             return True
         self._leave(f"{size_bytes:,} bytes of the table would be rewritten")
         return False
@@ -204,7 +204,7 @@ class Hybrid:
         """Whether delta-rs is to write the batch."""
         if not problem and self.writer == "auto" and not self.few:
             size = bounded_bytes(frame)
-            if size is None or size > MOST_BATCH_BYTES:
+            if size is None or size > MAX_BATCH_BYTES:
                 problem = "the batch may be large"
         if problem:
             self._leave(problem)
@@ -239,7 +239,7 @@ class Hybrid:
         _LOG.debug("Spark commits to %s: %s", self.location, problem)
 
 
-def is_sparks_to_try(error: EngineError) -> bool:
+def spark_decides(error: EngineError) -> bool:
     """Whether delta-rs failed for reasons of its own: it cannot do it, and Spark may."""
     return type(error) in (UnsupportedOperation, EngineError)
 

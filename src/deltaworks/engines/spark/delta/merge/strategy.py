@@ -15,13 +15,13 @@ from deltaworks.engines.spark.frames.sizing import (
 from deltaworks.model.merge_facts import BatchFacts, DiffFacts
 from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_properties import VECTORS, is_on
-from deltaworks.model.write import Upsert, Wish
+from deltaworks.model.write import MergeStrategy, Upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Write = Literal["nothing", "append", "merge"]
-_MOST_BROADCAST_BYTES = 128 * MEBIBYTE
+_MAX_BROADCAST_BYTES = 128 * MEBIBYTE
 _VECTORS = "spark.databricks.delta.merge.deletionVectors.persistent"
 _REWRITE_FROM_SHARE = 0.1
 """From so many changed rows in a file on it is cheaper to write it anew than to mark them."""
@@ -98,13 +98,13 @@ def shuffled_bytes(strategy: Strategy, facts: BatchFacts, diff: DiffFacts) -> in
     return facts.bytes + unpacked * max(rewritten, sorted_too)
 
 
-def _broadcasts(facts: BatchFacts, diff: DiffFacts, wish: Wish) -> bool:
+def _broadcasts(facts: BatchFacts, diff: DiffFacts, wish: MergeStrategy) -> bool:
     if wish in ("broadcast", "shuffle"):
         return wish == "broadcast"
-    return diff.scope.bytes > FEW_BYTES and facts.bytes <= _MOST_BROADCAST_BYTES
+    return diff.scope.bytes > FEW_BYTES and facts.bytes <= _MAX_BROADCAST_BYTES
 
 
-def _marks(diff: DiffFacts, table: TableInfo, wish: Wish) -> bool:
+def _marks(diff: DiffFacts, table: TableInfo, wish: MergeStrategy) -> bool:
     if not has_vectors(table) or wish == "copy_on_write":
         return False
     return wish == "deletion_vectors" or _changed_share(diff) < _REWRITE_FROM_SHARE
@@ -129,7 +129,7 @@ def _fills_columns(table: TableInfo) -> bool:
     return bool({"allowColumnDefaults", "identityColumns"} & set(table.features))
 
 
-def _advice(diff: DiffFacts, table: TableInfo, wish: Wish) -> str:
+def _advice(diff: DiffFacts, table: TableInfo, wish: MergeStrategy) -> str:
     if wish == "deletion_vectors" and not has_vectors(table):
         return f"the table has no deletion vectors; {_SWITCH_ON} gives it some"
     wasted = diff.bytes_touched >= _ADVISE_FROM_BYTES and _changed_share(diff) < _REWRITE_FROM_SHARE

@@ -11,7 +11,7 @@ from deltaworks.engines.spark.delta.merge import keys as batch_keys
 from deltaworks.engines.spark.frames.sizing import SMALL_BYTES, estimated_bytes, fitted
 from deltaworks.model.changes import COMMIT_VERSION, FEED_TIE_HINT
 from deltaworks.model.merge_facts import BatchFacts
-from deltaworks.model.write import KeepOne
+from deltaworks.model.write import DuplicatePolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +22,7 @@ _FEW_KEYS = 100_000
 
 @contextmanager
 def winners(
-    frame: DataFrame, keys: Sequence[str], rule: KeepOne, *, folders: Collection[str]
+    frame: DataFrame, keys: Sequence[str], rule: DuplicatePolicy, *, folders: Collection[str]
 ) -> Iterator[tuple[DataFrame, BatchFacts]]:
     """One row per key, kept while it is used, and what is known of them all.
 
@@ -46,7 +46,7 @@ def winners(
 
 @contextmanager
 def _of_all(
-    frame: DataFrame, keys: Sequence[str], rule: KeepOne, *, folders: Collection[str]
+    frame: DataFrame, keys: Sequence[str], rule: DuplicatePolicy, *, folders: Collection[str]
 ) -> Iterator[tuple[DataFrame, BatchFacts]]:
     """Every row is sorted by its key, and figures are taken of those that win."""
     with fitted(frame.sparkSession, estimated_bytes(frame)):
@@ -62,7 +62,9 @@ def _of_all(
 
 
 @contextmanager
-def _of_repeated(frame: DataFrame, keys: Sequence[str], rule: KeepOne) -> Iterator[DataFrame]:
+def _of_repeated(
+    frame: DataFrame, keys: Sequence[str], rule: DuplicatePolicy
+) -> Iterator[DataFrame]:
     """Only the rows whose keys are repeated are sorted; the others stay where they are."""
     repeated = batch_keys.repeated_keys(frame, keys).persist()
     once, twice = batch_keys.parted(frame, repeated, keys)
@@ -76,6 +78,8 @@ def _of_repeated(frame: DataFrame, keys: Sequence[str], rule: KeepOne) -> Iterat
         repeated.unpersist()
 
 
-def _refuse_ties(ranked: DataFrame, keys: Sequence[str], rule: KeepOne, *, ties: int) -> None:
+def _refuse_ties(
+    ranked: DataFrame, keys: Sequence[str], rule: DuplicatePolicy, *, ties: int
+) -> None:
     hint = FEED_TIE_HINT if rule.by.lower() == COMMIT_VERSION else rule.tie_hint
     batch_keys.refuse_ties(ranked, keys, rule.shown or rule.by, ties=ties, hint=hint)
