@@ -298,7 +298,7 @@ class Project(ProjectTables):
         return abandon_batch(plan, self._workplace(plan), record.run_id).n
 
     def quarantine(self, pipeline: str) -> Quarantine:
-        """What a pipeline has set aside; no JVM is needed to look."""
+        """What a pipeline has quarantined; no JVM is needed to look."""
         return self._workplace().quarantine(pipeline)
 
     def quarantined(self) -> tuple[str, ...]:
@@ -416,7 +416,7 @@ class Project(ProjectTables):
         timestamp: datetime | None = None,
         apply: bool = False,
     ) -> RestoreResult:
-        """Set a table back to a version or a moment; without `apply` only say what that does."""
+        """Restore a table to a version or a timestamp; without `apply` only say what that does."""
         from deltaworks.runtime.recovery.restore import restore_table, wanted_version
 
         ref = self.table(name).ref

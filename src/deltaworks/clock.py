@@ -32,11 +32,11 @@ class SystemClock:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """A moment as people write it; UTC where they name no zone."""
+    """A timestamp as people write it; UTC where they name no zone."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f'"{text}" is not a moment; write it as 2026-01-31T12:00:00Z') from None
+        raise ValueError(f'"{text}" is not a timestamp; write it as 2026-01-31T12:00:00Z') from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -184,7 +184,7 @@ class TableNotFound(EngineError):
 
 
 class VersionNotFound(EngineError):
-    """The table has no such version, or none at that moment; the range is shown."""
+    """The table has no such version, or none at that time; the range is shown."""
 
     code = "version_not_found"
     remedy = "Choose one within the range."
@@ -264,7 +264,7 @@ class UnreadableTable(DamagedTable):
     """The log has no protocol, metadata or columns, or none that can be understood."""
 
     code = "unreadable_table"
-    remedy = "Restore the log from a backup, or write the table anew. Nothing was written."
+    remedy = "Restore the log from a backup, or rewrite the table. Nothing was written."
 
 
 class StorageError(EngineError):

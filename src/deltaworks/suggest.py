@@ -18,4 +18,4 @@ def did_you_mean(word: str, choices: Iterable[str], *, at_least: float = 0.6) ->
     if near:
         return f'did you mean "{lowered[near[0]]}"?'
     shown = ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")
-    return f"there is: {shown}" if names else ""
+    return f"available: {shown}" if names else ""

@@ -38,7 +38,7 @@ def refused(bench: Workbench, source: str) -> str:
         ('{"a": 2}} {"a": 3}', "in.json:2: something follows the record, at character 9"),
         ('{"a": 2}]', "in.json:2: something follows the record"),
         ('[{"a": 2}][{"a": 3}]', "in.json:2: something follows the record, at character 11"),
-        ('[{"a": 2}, null]', "in.json:2: an object such as {...} is wanted, not null"),
+        ('[{"a": 2}, null]', "in.json:2: expected an object such as {...}, not null"),
         ('[{"a": 2}, {"a": "x"}]', 'in.json:2: column "a": "x" is not bigint'),
     ],
 )

@@ -269,7 +269,7 @@ def test_a_rule_that_is_no_condition_is_refused(bench: Workbench) -> None:
     pipeline(bench, "- {type: expression, rule: id + 1}", schema="id int")
     failed = bench.fail("p")
     assert failed.code == 2
-    assert '"id + 1" is int, and a condition is wanted' in failed.stderr
+    assert '"id + 1" is int; expected a condition' in failed.stderr
     pipeline(bench, "- {type: expression, rule: 'id >'}", schema="id int")
     assert '"id >" is incomplete after ">"' in bench.fail("p").stderr
     pipeline(bench, "- {type: expression, rule: id in ()}", schema="id int")
@@ -312,7 +312,7 @@ def test_an_upsert_replaces_the_rows_of_its_keys_before_keys_are_compared(
     assert load_mails(bench, "4,a\n") == (3, 1)  # row 2 stays and has it
     assert load_mails(bench, "2,x\n4,a\n") == (0, 0)
     pipeline(bench, UNIQUE + negative.replace("0,", "2,"), load=upsert, schema=MAIL)
-    # row 1 is set aside, so that the b it had in the table stays there
+    # row 1 is quarantined, so that the b it had in the table stays there
     assert load_mails(bench, "1,y\n5,b\n") == (3, 1)
     assert {row["id"]: row["email"] for row in bench.rows("t")} == {
         1: "b",

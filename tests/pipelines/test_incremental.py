@@ -286,7 +286,7 @@ def test_increments_start_where_the_caller_says(bench: Workbench) -> None:
     assert [row["id"] for row in bench.rows("q")] == [1]
     bench.run("q", "--from", "0")
     assert [row["id"] for row in bench.rows("q")] == [1, 1, 2]
-    for arguments, words in ((("p", "--from", "soon"), "is not a moment"),):
+    for arguments, words in ((("p", "--from", "soon"), "is not a timestamp"),):
         refused = bench.fail(*arguments)
         assert (refused.code, words in refused.stderr) == (2, True)
     bench.pipeline("r", FILES.replace(", incremental: true", "") + LOAD_ONE)

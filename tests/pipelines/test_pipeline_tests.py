@@ -146,7 +146,7 @@ def test_what_is_wrong_fails_with_the_rows_that_differ(shop: Workbench) -> None:
     assert rows["failures"] == [
         {
             "what": "expect_quarantined",
-            "message": "expected 1 row set aside, found 0",
+            "message": "expected 1 row quarantined, found 0",
             "missing": [],
             "unexpected": [],
         },
@@ -265,7 +265,7 @@ def test_a_file_of_tests_that_is_wrong_is_refused_with_its_line(
 
 
 def test_no_tests_and_unknown_ones_are_told(desk: Workbench) -> None:
-    with pytest.raises(ConfigError, match="no test stands in"):
+    with pytest.raises(ConfigError, match="no test is defined in"):
         desk.open().test()
     desk.write("tests/a.yaml", CASE.replace("GIVEN", "[]").replace("EXPECT", "expect: []"))
     with pytest.raises(ConfigError, match='there is no test "ordres"'):

@@ -90,7 +90,7 @@ def test_the_screen_is_a_table_with_types_and_tells_what_was_set_aside(shop: Wor
     assert "[red]a" in lines[2]
     assert '["[red]a"]' in lines[2]
     assert lines[3].split()[:2] == ["3", "NULL"]
-    assert lines[-1] == '3 rows of transform "taxed"; 1 set aside'
+    assert lines[-1] == '3 rows of transform "taxed"; 1 quarantined'
     document = shop.cli("preview", "orders", "--json", "--quiet", "--limit", "1").json
     assert set(document) == {
         "contract",
@@ -106,7 +106,7 @@ def test_the_screen_is_a_table_with_types_and_tells_what_was_set_aside(shop: Wor
     }
     assert (document["rows"][0]["vat"], document["more"]) == ("2.100", True)
     first = shop.cli("preview", "orders", "--limit", "1").stdout
-    assert 'the first 1 rows of what sink "orders" gets; 2 set aside' in first
+    assert 'the first 1 rows of what sink "orders" gets; 2 quarantined' in first
 
 
 def test_an_unknown_step_gets_the_right_one(shop: Workbench) -> None:

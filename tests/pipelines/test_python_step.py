@@ -256,7 +256,7 @@ def test_an_error_names_step_function_place_and_row(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "says"),
     [
-        (None, "struct", "it returned None, and a dict is wanted"),
+        (None, "struct", "it returned None; expected a dict"),
         ({}, "n int", 'column "n" of the schema is missing'),
         ({"n": 1, "m": 2}, "n int", 'the schema has no column "m"'),
         ({"n": "1"}, "n int", "column \"n\" is int, and got '1' (str)"),

@@ -1,4 +1,4 @@
-"""Rows that were set aside: counted, shown, brought back exactly once, or discarded."""
+"""Quarantined rows: counted, shown, brought back exactly once, or discarded."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_loading_everything_anew_forgets_what_was_set_aside_before(bench: Workbe
 
 
 def by_delta_rs(bench: Workbench) -> list[bool]:
-    """Of each commit of rows that were set aside, whether delta-rs made it."""
+    """Of each commit of quarantined rows, whether delta-rs made it."""
     history = DeltaTable(str(bench.table("orders__quarantine"))).history()
     return [commit["engineInfo"].startswith("delta-rs") for commit in reversed(history)]
 

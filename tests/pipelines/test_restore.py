@@ -130,7 +130,7 @@ def test_a_version_that_is_none_is_refused(bench: Workbench) -> None:
         (("--version", "9"), "versions go from 0 to 1"),
         (("--version", "1"), "at version 1 already"),
         ((), "either --version or --timestamp"),
-        (("--timestamp", "soon"), "is not a moment"),
+        (("--timestamp", "soon"), "is not a timestamp"),
         (("--timestamp", "2001-01-01"), "has no version at"),
     ):
         answer = restore(bench, *arguments, "--apply")

@@ -69,7 +69,7 @@ def test_run_all_writes_a_table_before_a_query_reads_it(bench: Workbench) -> Non
     [
         ("SELECT 1", {}, "the query reads no table"),
         ("SELECT * FROM a.b", {}, "name it under `inputs`"),
-        ("DROP TABLE orders", {}, "one SELECT query is wanted"),
+        ("DROP TABLE orders", {}, "expected one SELECT query"),
         ("SELECT * FROM orders", {"o": "orders"}, 'names "o", which the query does not read'),
         ("SELECT * FROM o", {"o": "../x"}, "x"),
     ],

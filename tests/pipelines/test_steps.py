@@ -131,7 +131,7 @@ def test_an_empty_list_where_something_is_needed_is_refused(
 ) -> None:
     plugin = find_plugin(kind, type_name)
     assert plugin is not None
-    with pytest.raises(ValidationError, match="at least one is wanted"):
+    with pytest.raises(ValidationError, match="expected at least one"):
         plugin.model_validate(options)
 
 

@@ -84,7 +84,7 @@ def next_number(_: Any, __: Any, state: LedgerState, ___: Any) -> int:
 
 
 def given_up_at_once(entry: BatchEntry) -> decide.Abandon:
-    return decide.Abandon(entry, "everything is loaded anew")
+    return decide.Abandon(entry, "everything is reloaded")
 
 
 def only_slices_go(self: Any, entry: BatchEntry, *, key: str, **_: Any) -> None:

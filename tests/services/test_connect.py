@@ -182,4 +182,4 @@ def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     desk = project(tmp_path, "sc://127.0.0.1:9")
     ((code, _, said),) = answers(desk, ["run", "orders", "--var", "day=1", "--quiet"])
     assert code == 4
-    assert "127.0.0.1:9 takes no connection" in said
+    assert "127.0.0.1:9 does not accept connections" in said

@@ -177,7 +177,7 @@ def test_rows_that_cannot_be_told_apart_stop_an_append_only() -> None:
     for appends in (False, True):
         plan: Any = type("Plan", (), {"loads": [_Load(appends=appends)]})
         if appends:
-            with pytest.raises(GuardError, match="cannot be told") as caught:
+            with pytest.raises(GuardError, match="cannot be determined") as caught:
                 refuse_changed_files(plan, {"orders": bounds})
             assert f"--from '{NOON}'" in caught.value.hint
         else:

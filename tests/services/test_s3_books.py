@@ -278,7 +278,7 @@ def test_a_table_that_is_deleted_or_made_anew_is_not_taken_for_the_one_that_is_k
     assert anew is not None
     assert (anew.version, anew.table_id == known.table_id) == (0, False)
     assert known.info().rows == 1  # what was seen is not looked up in another table
-    with pytest.raises(CommitConflict, match="made anew"):
+    with pytest.raises(CommitConflict, match="recreated"):
         known.transaction("w")
 
 

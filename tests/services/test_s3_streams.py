@@ -249,6 +249,6 @@ def test_a_table_made_anew_in_a_bucket_stops_an_open_stream(bucket: Bucket, s3: 
                 other.write(batch(100 + n))
                 other.commit_epoch(n)
         sink.write(batch(3))
-        with pytest.raises(GuardError, match="dropped and made anew"):
+        with pytest.raises(GuardError, match="dropped and recreated"):
             sink.commit_epoch(3)
     assert bucket.ids() == [100, 101, 102, 103]

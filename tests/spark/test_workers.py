@@ -155,5 +155,5 @@ def test_of_several_masters_one_must_answer() -> None:
         reach_master(f"spark://127.0.0.1:{port},127.0.0.1:9")
         reach_master(f"spark://127.0.0.1:9,127.0.0.1:{port}")
     reach_master("yarn")
-    with pytest.raises(StorageError, match="takes no connection"):
+    with pytest.raises(StorageError, match="does not accept connections"):
         reach_master("spark://127.0.0.1:9")

@@ -200,10 +200,10 @@ def test_a_restore_that_cannot_be_followed_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "t" / "_delta_log" / "00000000000000000003.json"
     told = log.read_text(encoding="utf-8")
     log.write_text(told.replace('"version":"1"', '"version":null'), encoding="utf-8")
-    with pytest.raises(GuardError, match="cannot be told which epochs"):
+    with pytest.raises(GuardError, match="cannot be determined which epochs"):
         opened(tmp_path)
     log.write_text(told.replace('"version":"1"', '"version":"99"'), encoding="utf-8")
-    with pytest.raises(GuardError, match="cannot be told which epochs"):
+    with pytest.raises(GuardError, match="cannot be determined which epochs"):
         opened(tmp_path)
 
 

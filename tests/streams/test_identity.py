@@ -142,7 +142,7 @@ def test_a_table_made_anew_stops_an_open_stream(tmp_path: Path) -> None:
                 other.commit_epoch(n)
         sink.write(batch(3))
         for _ in range(2):
-            with pytest.raises(GuardError, match="dropped and made anew while the stream was open"):
+            with pytest.raises(GuardError, match="dropped and recreated while the stream was open"):
                 sink.commit_epoch(3)
         assert sink.close() == 1
         assert ids(tmp_path) == [100, 101, 102, 103]

@@ -45,7 +45,7 @@ def test_an_upsert_into_files_with_old_moments_is_refused(tmp_path: Path) -> Non
         sink.write(moments(id1=NEAR))
         sink.commit_epoch(1)
     add_as_spark(tmp_path, "part-0.parquet", moments(id2=FAR))
-    with pytest.raises(UnsupportedOperation, match='"at" may hold moments'):
+    with pytest.raises(UnsupportedOperation, match='"at" may contain timestamps'):
         opened(tmp_path, "other", **KEYED)
 
 
@@ -93,7 +93,7 @@ def test_files_with_old_moments_are_not_joined(tmp_path: Path) -> None:
 
 
 def test_no_row_is_deleted_from_files_with_old_moments(tmp_path: Path) -> None:
-    """What a file has beside the deleted row would be written anew, at another time."""
+    """What a file has beside the deleted row would be rewritten, at another time."""
     opened(tmp_path, schema=SCHEMA).close()
     add_as_spark(tmp_path, "part-0.parquet", moments(id1=FAR, id2=NEAR))
     with pytest.raises(UnsupportedOperation, match="too far away"):

@@ -82,7 +82,7 @@ def test_upkeep_that_fails_is_told_and_stops_nothing(
             sink.write(batch(n))
             sink.commit_epoch(n)
     warned = [event.message for event in heard if isinstance(event, Warned)]
-    assert warned == (["the table was not looked after this time: no space"] if told else [])
+    assert warned == (["maintenance of the table failed this time: no space"] if told else [])
     assert ids(tmp_path) == list(range(7))
 
 
@@ -140,7 +140,7 @@ def test_a_restore_of_ours_is_known_even_when_the_log_has_forgotten_it(desk: Wor
     DeltaTable(str(folder)).create_checkpoint()
     for path in sorted((folder / "_delta_log").glob("*.json")):
         path.unlink()
-    with pytest.raises(GuardError, match="its log no longer tells to where"):
+    with pytest.raises(GuardError, match="its log no longer shows to which version"):
         desk.open().stream("events", writer_id="a")
 
 

@@ -138,7 +138,7 @@ def test_options_that_contradict_each_other_are_named(
 
 
 def test_a_moment_that_is_none_is_refused() -> None:
-    with pytest.raises(ValidationError, match='"yesterday" is not a moment'):
+    with pytest.raises(ValidationError, match='"yesterday" is not a timestamp'):
         DeltaSource(table="t", timestamp_as_of="yesterday")
 
 

@@ -69,7 +69,7 @@ def test_two_pipelines_may_not_have_one_name(desk: Workbench) -> None:
     assert [(p.code, p.line) for p in found] == [("twice", 2)]
     assert "a.yaml" in found[0].message
     assert found[0].file.endswith("b.yaml")
-    with pytest.raises(ConfigError, match=r"stands in .*a.yaml and in .*b.yaml"):
+    with pytest.raises(ConfigError, match=r"is defined in .*a.yaml and in .*b.yaml"):
         find_pipeline(load_project(desk.root, environ={}), "orders")
 
 

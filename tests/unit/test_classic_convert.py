@@ -137,7 +137,7 @@ def test_a_project_of_classic_files_validates_plans_and_converts(desk: Workbench
     assert (written.code, "orders.yaml" in written.stdout) == (0, True)
     again = desk.cli("convert", "pipelines/orders.json", "--write")
     assert (again.code, "exists already" in again.stderr) == (2, True)
-    assert 'pipeline "orders-by-day" stands in' in desk.cli("validate").stderr
+    assert 'pipeline "orders-by-day" is already defined in' in desk.cli("validate").stderr
     (desk.root / "pipelines" / "orders.json").unlink()
     assert desk.cli("validate", "orders-by-day").code == 0
 

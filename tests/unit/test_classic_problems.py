@@ -95,7 +95,7 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         5,
         "extract.connectionParams",
         '"format" is missing',
-        "there is: csv, json",
+        "available: csv, json",
     ),
     "unknown format": (
         classic(source("S3", path="a", format="cvs")),
@@ -130,14 +130,14 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         17,
         "writeMode",
         '"writeMode" cannot be "Upsert"',
-        "there is: Append, Overwrite, error",
+        "available: Append, Overwrite, error",
     ),
     "mode of Kafka": (
         classic(load=sink("Kafka", topic="o"), writeMode="Overwrite"),
         16,
         "writeMode",
         '"writeMode" cannot be "Overwrite" for a sink that only adds',
-        "there is: Append, Upsert",
+        "available: Append, Upsert",
     ),
     "no keys": (
         classic(writeMode="Upsert"),
@@ -207,7 +207,7 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         3,
         "extract",
         '"sourceType" is missing',
-        "there is: PostgreSQL",
+        "available: PostgreSQL",
     ),
     "no load": (
         {"pipelineId": "p", "extract": CSV},
@@ -269,7 +269,7 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, str, str]] = {
         classic({**CSV, "schemaName": "CREATE TABLE a (b int)"}),
         9,
         "extract.schemaName",
-        '"schemaName": columns and their types are wanted',
+        '"schemaName": expected columns and their types',
         "id bigint",
     ),
     "name": (

@@ -54,7 +54,7 @@ def test_an_unknown_name_stops_before_anything_is_opened(desk: Workbench) -> Non
 
 
 def test_a_name_must_be_one() -> None:
-    with pytest.raises(ValidationError, match="a name is wanted"):
+    with pytest.raises(ValidationError, match="expected a name"):
         RemoteSource(credential="user:pass@host")
 
 

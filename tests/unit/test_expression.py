@@ -138,7 +138,7 @@ def test_the_message_shows_what_was_written() -> None:
         ("a = 1 b = 2", '"a = 1 b = 2" cannot be parsed at "="', 8),
         ("a > 0 or b)", '"a > 0 or b)" closes ")" that was not opened', 10),
         ("f(a", '"f(a" opens "(" and does not close it', 1),
-        ("a;b", '"a;b" holds ";": one expression is wanted', 1),
+        ("a;b", '"a;b" holds ";": expected one expression', 1),
     ],
 )
 def test_a_fault_has_its_place_and_no_words_of_the_parser(text: str, message: str, at: int) -> None:
@@ -191,11 +191,11 @@ def test_a_query_tells_what_it_reads(query: str, tables: tuple[str, ...]) -> Non
     [
         ("select * from shop.orders", '"shop.orders" is outside the pipeline'),
         ("select * from delta.`/tmp/x`", "is outside the pipeline"),
-        ("drop table a", "one SELECT query is wanted"),
-        ("select 1; select 2", "one SELECT query is wanted"),
-        ("insert into a select 1", "one SELECT query is wanted"),
-        ("create table a as select 1", "one SELECT query is wanted"),
-        ("", "one SELECT query is wanted"),
+        ("drop table a", "expected one SELECT query"),
+        ("select 1; select 2", "expected one SELECT query"),
+        ("insert into a select 1", "expected one SELECT query"),
+        ("create table a as select 1", "expected one SELECT query"),
+        ("", "expected one SELECT query"),
         ("select * from (", 'the query opens "(" and does not close it'),
         ("select a from input where a > = 1", 'the query cannot be parsed at "="'),
         ("select a from input where", 'the query is incomplete after "where"'),

@@ -281,7 +281,7 @@ def test_what_a_checkpoint_alone_knows_is_left_to_spark(place: str) -> None:
     overwrite(place)
     DeltaTable(place).create_checkpoint()
     log(place, 0).unlink()
-    assert "no longer tells" in swap(place, 3).obstacle()
+    assert "no longer shows" in swap(place, 3).obstacle()
     log(place, 3).unlink()
     with pytest.raises(VersionNotFound, match="no longer in its log"):
         swap(place, 3)

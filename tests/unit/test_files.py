@@ -91,8 +91,8 @@ def test_a_file_that_explodes_through_aliases_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\na: 2\n", 2, '"a" stands here twice'),
-        ("a: {b: 1, b: 2}\n", 1, '"b" stands here twice'),
+        ("a: 1\na: 2\n", 2, '"a" is defined twice'),
+        ("a: {b: 1, b: 2}\n", 1, '"b" is defined twice'),
         ("a: [1, 2\nb: 3\n", 2, "expected"),
         ("a: 'open\n", 2, "unexpected end"),
         ("a: 1\n  b: 2\n", 2, "mapping values are not allowed"),

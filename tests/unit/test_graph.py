@@ -136,7 +136,7 @@ def test_a_query_reads_steps_and_sources_by_name(tmp_path: Path) -> None:
             4,
             "unknown_step",
             '"x"',
-            "there is: source",
+            "available: source",
         ),
         (
             TWO + "transform:\n- {type: filter, condition: x}\n" + LOAD,

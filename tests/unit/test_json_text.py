@@ -63,7 +63,7 @@ def test_what_is_yaml_only_is_taken_too() -> None:
     [
         ('{\n"a": 1\n"b": 2}', 3, '"," or "}" is missing'),
         ('{"a": [1,\n2', 2, '"," or "]" is missing'),
-        ('{"a": 1,\n"a": 2}', 2, '"a" stands here twice'),
+        ('{"a": 1,\n"a": 2}', 2, '"a" is defined twice'),
         ('{"a": 1}\n}', 2, "nothing may follow here"),
         ('{"a":\n}{', 2, "a value is missing"),
         ('{"a"\n 1}{', 2, '":" is missing'),

@@ -46,7 +46,7 @@ def sink(tmp_path: Path, fields: str) -> Problem:
             8,
             "load.duplicates.keep",
             '"keep" cannot be "latest"',
-            "there is: newest, oldest",
+            "available: newest, oldest",
         ),
         (
             "table: t\nmode: upsert\nmerge_keys: id\nduplicates: {keep: newest}\n",

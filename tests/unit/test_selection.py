@@ -57,7 +57,7 @@ def test_what_is_selected_is_in_the_order_to_run_it(shop: Workbench) -> None:
         ("claen", 'no pipeline matches "claen"', 'did you mean "clean"?'),
         ("+claen+", 'no pipeline matches "+claen+"', 'did you mean "clean"?'),
         ("tag:dayly", 'no pipeline matches "tag:dayly"', 'did you mean "tag:daily"?'),
-        ("clean,zzz", 'no pipeline matches "zzz"', "there is: "),
+        ("clean,zzz", 'no pipeline matches "zzz"', "available: "),
     ],
 )
 def test_a_pattern_without_a_match_is_refused(

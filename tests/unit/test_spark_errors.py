@@ -122,13 +122,13 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
             {"columnName": "id"},
             ConstraintViolated,
-            'column "id" of the table takes no NULL, and a row has one',
+            'column "id" of the table does not allow NULL, and a row has one',
         ),
         (
             "DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
             {"columnName": "id"},
             ConstraintViolated,
-            'column "id" of the table takes no NULL, and the rows do not have it',
+            'column "id" of the table does not allow NULL, and the rows do not have it',
         ),
         (
             "DELTA_CANNOT_CREATE_LOG_PATH",
@@ -142,7 +142,7 @@ SPARKS = "[SOME_CONDITION] Something is wrong. SQLSTATE: 42K03; line 1 pos 3"
             "DELTA_MISSING_CHANGE_DATA",
             {},
             InputError,
-            "the changes cannot be told: Something is wrong.",
+            "the changes cannot be determined: Something is wrong.",
         ),
         ("DELTA_VERSION_NOT_FOUND", {}, VersionNotFound, "Something is wrong."),
         (

@@ -19,7 +19,7 @@ def test_the_choice_keeps_its_own_spelling() -> None:
 
 
 def test_with_nothing_near_the_choices_are_listed_and_cut() -> None:
-    assert did_you_mean("zzz", ["csv", "delta"]) == "there is: csv, delta"
+    assert did_you_mean("zzz", ["csv", "delta"]) == "available: csv, delta"
     assert did_you_mean("zzz", [f"c{i}" for i in range(20)]).endswith("c10, c11, ...")
 
 

@@ -47,7 +47,7 @@ def put(root: Path, *names: str, content: bytes = b"") -> None:
     [
         ('{"id": ', Row(id=None, v=None, s=None), "not JSON (Expecting value, at character 8)"),
         ('{"id":\n oops', Row(id=None, v=None, s=None), "at line 2, character 2"),
-        ("5", Row(id=None, v=None, s=None), "an object such as {...} is wanted, not 5"),
+        ("5", Row(id=None, v=None, s=None), "expected an object such as {...}, not 5"),
         ('{"id": 1} {"id": 2}', None, "something follows the record, at character 11"),
         ('{"id": "x"}', Row(id=None, v=None, s=None), 'column "id": "x" is not int'),
         ('{"id": 1.5}', Row(id=None, v=None, s=None), 'column "id": "1.5" is not int'),

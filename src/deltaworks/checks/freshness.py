@@ -19,14 +19,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FreshnessCheck(TableCheck):
-    """The newest moment in a column is not too long before the run."""
+    """The newest timestamp in a column is not too long before the run."""
 
     example: ClassVar[Example] = {"column": "timestamp_seconds(id)", "max_age": "36500d"}
 
     column: SqlExpression
     """A column of dates or timestamps, or an expression such as `to_timestamp(day)`."""
     max_age: Duration
-    """How long before the run the newest moment may lie, such as `15m`, `24h` or `7d`."""
+    """How long before the run the newest timestamp may be, such as `15m`, `24h` or `7d`."""
 
     def rule_text(self) -> str:
         return self.name or f"age of {self.column} <= {self.max_age}"
@@ -38,7 +38,7 @@ class FreshnessCheck(TableCheck):
         kind = frame.select(moment).schema.fields[0].dataType.simpleString()
         if kind not in ("date", "timestamp", "timestamp_ntz"):
             raise SpecError(
-                f'check {self.plugin_type()} needs moments, and "{self.column}" is {kind}',
+                f'check {self.plugin_type()} needs timestamps, and "{self.column}" is {kind}',
                 hint=f"make it one, such as to_timestamp({self.column})",
             )
         newest = F.unix_micros(F.max(moment.cast("timestamp")))

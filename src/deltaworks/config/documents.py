@@ -229,7 +229,7 @@ class _Builder:
         for key_node, value_node in node.value:
             key, line = str(key_node.value), key_node.start_mark.line + 1
             if key in result:
-                raise _broken(self.path, line, f'"{key}" stands here twice')
+                raise _broken(self.path, line, f'"{key}" is defined twice')
             self.lines[(*where, key)] = line
             result[key] = self.build(value_node, (*where, key))
         return result

@@ -85,7 +85,7 @@ class _Reader:
             raise JSONDecodeError("a key in quotes is missing", self.text, at)
         key, end = scanstring(self.text, at + 1)
         if key in known:
-            raise JSONDecodeError(f'"{key}" stands here twice', self.text, at)
+            raise JSONDecodeError(f'"{key}" is defined twice', self.text, at)
         end = self.skip(end)
         if self.text[end : end + 1] != ":":
             raise JSONDecodeError('":" is missing', self.text, end)

@@ -111,7 +111,7 @@ class StorageSettings(BaseModel):
     @classmethod
     def _named(cls, name: str) -> str:
         if name and NAME.fullmatch(name) is None:
-            raise ValueError(f"a name is wanted: {NAME_RULE}")
+            raise ValueError(f"expected a name: {NAME_RULE}")
         return name
 
 

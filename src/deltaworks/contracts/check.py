@@ -55,9 +55,9 @@ class RowCheck(Check):
     """Holds or not for each row. NULL is a failure unless the rule says otherwise."""
 
     on_fail: Literal["fail", "warn", "quarantine", "drop"] = "fail"
-    """What happens to rows that fail: stop the run, go on, set aside, or leave out."""
+    """What happens to rows that fail: stop the run, go on, quarantine, or leave out."""
     max_failed: MaxFailed = None
-    """How many rows may fail, such as `10` or `0.1%`; rows set aside stop the run beyond it."""
+    """How many rows may fail, such as `10` or `0.1%`; quarantined rows stop the run beyond it."""
 
     @abstractmethod
     def condition(self, ctx: RunContext, frame: DataFrame) -> Column:

@@ -58,7 +58,7 @@ class ProjectContext:
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """One run: its site, its session and its moment. Time stands still in it."""
+    """One run: its site, its session and its time, which stays the same throughout."""
 
     project_ctx: ProjectContext
     spark: SparkSession

@@ -13,7 +13,7 @@ from deltaworks.contracts.plugin import Plugin
 
 def _well_formed(name: str) -> str:
     if name and NAME.fullmatch(name) is None:
-        raise ValueError(f"a name is wanted: {NAME_RULE}")
+        raise ValueError(f"expected a name: {NAME_RULE}")
     return name
 
 

@@ -65,7 +65,7 @@ def expression_fault(text: str) -> TextFault | None:
     try:
         tokens = _tokens(text)
         if not tokens:
-            return TextFault("an SQL expression is wanted, this is empty")
+            return TextFault("expected an SQL expression; this is empty")
         _refuse_several(tokens)
         _refuse_unbalanced(tokens)
         trees = _parsed(text, tokens)
@@ -95,7 +95,7 @@ def _not_one_expression(text: str, trees: Sequence[exp.Expression | None]) -> Te
     tree = trees[0] if len(trees) == 1 else None
     shown = excerpt(text)
     if tree is None or isinstance(tree, _kinds_of_statements()):
-        return TextFault(f'"{shown}" is a statement; an expression such as "amount >= 0" is wanted')
+        return TextFault(f'"{shown}" is a statement; expected an expression such as "amount >= 0"')
     if isinstance(tree, exp.Alias):
         return TextFault(f'"{shown}" is not one expression: "{tree.alias}" is left over')
     return None
@@ -119,7 +119,7 @@ def _refuse_several(tokens: Sequence[Token]) -> None:
         depth += kind in {"L_PAREN", "L_BRACKET", "L_BRACE"}
         depth -= kind in {"R_PAREN", "R_BRACKET", "R_BRACE"}
         if kind == "SEMICOLON" or (kind == "COMMA" and depth <= 0):
-            raise TextFault(f'holds "{token.text}": one expression is wanted', at=token.start)
+            raise TextFault(f'holds "{token.text}": expected one expression', at=token.start)
 
 
 def _refuse_unbalanced(tokens: Sequence[Token]) -> None:
@@ -266,7 +266,7 @@ def tables_of(query: str, *, named_under: str = "extract") -> tuple[str, ...]:
 
     trees = _statements(query)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise ValueError("one SELECT query is wanted")
+        raise ValueError("expected one SELECT query")
     own = {cte.alias.lower() for cte in trees[0].find_all(exp.CTE)}
     names: dict[str, None] = {}
     for table in trees[0].find_all(exp.Table):

@@ -19,7 +19,7 @@ def _listed(value: Any) -> Any:
 
 def _some(value: Any) -> Any:
     if not value:
-        raise ValueError("at least one is wanted")
+        raise ValueError("expected at least one")
     return value
 
 

@@ -11,7 +11,7 @@ from deltaworks.contracts.plugin import Some
 
 def _single(value: Any) -> Any:
     if value is not None and not isinstance(value, str | int | float):
-        raise ValueError("one text or number is wanted")
+        raise ValueError("expected one text or number")
     return value
 
 

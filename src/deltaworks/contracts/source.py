@@ -31,7 +31,7 @@ class Source(Plugin):
         """The rows within the bounds, lazily; refused rows are marked, never dropped."""
 
     def reread(self, ctx: RunContext, kept: DataFrame, columns: StructType) -> DataFrame:
-        """Rows that were set aside (`raw`, the text; `row`, what was known), read as `read` would.
+        """Quarantined rows (`raw`, the text; `row`, what was known), read as `read` would.
 
         `columns` are those they had when they left.
         """

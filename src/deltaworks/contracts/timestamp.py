@@ -15,4 +15,4 @@ def _checked(text: str) -> str:
 
 
 Moment = Annotated[str, AfterValidator(_checked)]
-"""A moment, such as `2026-01-31T12:00:00Z`."""
+"""A timestamp, such as `2026-01-31T12:00:00Z`."""

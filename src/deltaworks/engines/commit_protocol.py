@@ -74,7 +74,7 @@ def _refuse_other(location: str, wanted: Committer, found: Committer | None) -> 
     other = "a stream" if found == "delta-rs" else "a pipeline"
     raise GuardError(
         f'"{location}" is committed to by {_NAMES[str(found)]}, and on S3 {_NAMES[wanted]} '
-        "would not see those commits: one of two at the same moment would be lost",
+        "would not see those commits: one of two at the same time would be lost",
         hint=f"write it with {other}, or stop every other writer and set the table property "
         f'{PROPERTY} to "{wanted}"; with `log: {{store: dynamodb}}` in `storage` both may write',
     )

@@ -71,7 +71,7 @@ class CheckResult:
 
     @property
     def stops(self) -> bool:
-        """Whether the run must not publish: rows set aside stop it only where there is a limit."""
+        """Whether the run must not publish; quarantined rows stop it only beyond a limit."""
         is_limit = self.on_fail in ("quarantine", "drop") and self.max_failed is not None
         return not self.passed and (self.on_fail == "fail" or is_limit)
 
@@ -366,7 +366,7 @@ class PreviewResult:
     more: bool = False
     """Whether there are rows beyond those shown."""
     rows_quarantined: int | None = None
-    """Rows set aside on the way to the step and in it; None when nothing was read."""
+    """Rows quarantined on the way to the step and in it; None when nothing was read."""
     checks: tuple[CheckResult, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -97,7 +97,7 @@ class Scd2:
 
     keys: tuple[str, ...]
     sequence_by: str = ""
-    """The column that says since when a row holds; the run's moment when empty."""
+    """The column that says since when a row holds; the time of the run when empty."""
     tracked: tuple[str, ...] = ()
     """The columns whose change makes a new version; all others when empty."""
     merge_schema: bool = False

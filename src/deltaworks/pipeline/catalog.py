@@ -146,7 +146,7 @@ def name_in(path: Path, root: Path) -> str:
 
 def _named_twice(name: str, first: Path, second: Path) -> ConfigError:
     return ConfigError(
-        f'pipeline "{name}" stands in {shown_path(first)} and in {shown_path(second)}',
+        f'pipeline "{name}" is defined in {shown_path(first)} and in {shown_path(second)}',
         hint="give one of them another name, or run the file",
     )
 
@@ -275,12 +275,12 @@ def _same_names(plans: list[Plan]) -> list[Problem]:
     seen: dict[str, str] = {}
     found = []
     for plan in plans:
-        pipeline = plan.pipeline
-        if pipeline.name in seen:
+        pipeline, name = plan.pipeline, plan.pipeline.name
+        if name in seen:
             found.append(
                 Problem(
                     code="twice",
-                    message=f'pipeline "{pipeline.name}" stands in {seen[pipeline.name]} too',
+                    message=f'pipeline "{name}" is already defined in {seen[name]}',
                     hint="give one of them another name",
                     file=pipeline.origin.file,
                     line=pipeline.origin.line("pipeline"),

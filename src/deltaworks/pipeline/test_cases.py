@@ -88,7 +88,7 @@ class Case(BaseModel):
     )
     """Rows of sinks and steps, in any order; columns that are left out are not compared."""
     expect_quarantined: int | None = Field(default=None, ge=0)
-    """How many rows are set aside."""
+    """How many rows are quarantined."""
     expect_error: str = ""
     """The code of the error that stops the run, or words of its message."""
     vars: TextMap = Field(default_factory=dict)
@@ -97,7 +97,7 @@ class Case(BaseModel):
     @model_validator(mode="after")
     def _can_fail(self) -> Self:
         if not self.expect and self.expect_quarantined is None and not self.expect_error:
-            raise ValueError("a test must expect something: rows, rows set aside, or an error")
+            raise ValueError("a test must expect something: rows, quarantined rows, or an error")
         if self.expect_error and (self.expect or self.expect_quarantined is not None):
             raise ValueError("a run that stops with an error leaves no rows to expect")
         return self
@@ -204,7 +204,7 @@ def chosen_cases(root: Path, targets: tuple[str, ...]) -> tuple[LocatedCase, ...
     if names or not targets:
         every = [case for path in case_files(root) for case in read_cases(path)]
         if not every:
-            raise ConfigError(f'no test stands in "{TESTS}"', hint="write one; see docs/cli.md")
+            raise ConfigError(f'no test is defined in "{TESTS}"', hint="write one; see docs/cli.md")
         known = dict.fromkeys([one.pipeline for one in every] + [one.case.name for one in every])
         for name in names:
             if name not in known:

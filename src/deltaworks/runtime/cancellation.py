@@ -159,6 +159,6 @@ def by_another_driver(place: str) -> GuardError:
     """The error of a run that stood still for too long in a bucket, and was overtaken."""
     return GuardError(
         f"stopped, {place}: another driver has taken over its locks, "
-        "because this run stood still for too long",
+        "because this run was paused for too long",
         hint=_GO_ON,
     )

@@ -51,7 +51,7 @@ class RunEnv:
         return ProjectContext.of(self.config)
 
     def quarantine(self, pipeline: str, *, project: str = "") -> Quarantine:
-        """What a pipeline has set aside."""
+        """What a pipeline has quarantined."""
         config = self.config
         return Quarantine.of(
             config.warehouse,

@@ -129,16 +129,16 @@ def refuse_changed_files(plan: Plan, bounds: Mapping[str, Bounds]) -> None:
         if taken.repeats:
             raise GuardError(
                 f'rows have come or changed in "{name}" at {taken.position["since"]}, where the '
-                f"last batch ended; which of them were appended before cannot be told",
+                f"last batch ended; which of them were appended before cannot be determined",
                 hint=f"leave them out by --from '{taken.position['since']}', use mode upsert, "
-                "or load everything anew with --full-refresh",
+                "or reload everything with --full-refresh",
             )
     changed = [path for taken in bounds.values() for path in taken.changed]
     if changed:
         raise GuardError(
             f'file "{changed[0]}" was appended by an earlier batch and has changed since',
             hint="put the old file back, give the new rows a file of their own, "
-            "or load everything anew with --full-refresh",
+            "or reload everything with --full-refresh",
         )
 
 

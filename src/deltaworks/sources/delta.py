@@ -25,7 +25,7 @@ class DeltaSource(TableSource):
     version_as_of: int | None = None
     """Read this version."""
     timestamp_as_of: Moment | None = None
-    """Read the version of this moment, such as `2026-01-31T12:00:00Z`; UTC when no zone is said."""
+    """Read the version of this timestamp, such as `2026-01-31T12:00:00Z`; UTC without a zone."""
 
     incremental: bool = False
     """Read only rows added since the last batch."""

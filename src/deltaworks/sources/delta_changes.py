@@ -32,9 +32,9 @@ class DeltaChangesSource(TableSource):
     ending_version: int | None = None
     """The last version whose changes are read; the latest when left out."""
     starting_timestamp: Moment | None = None
-    """The moment from which changes are read, such as `2026-01-31T12:00:00Z`."""
+    """The timestamp from which changes are read, such as `2026-01-31T12:00:00Z`."""
     ending_timestamp: Moment | None = None
-    """The moment up to which changes are read."""
+    """The timestamp up to which changes are read."""
     incremental: bool = False
     """Read what changed since the last batch; the first one reads the table, each row an insert."""
 
@@ -122,7 +122,7 @@ class DeltaChangesSource(TableSource):
                 raise InputError(
                     f'"{label}" kept no feed of its changes at version {version}',
                     hint="say `change_feed: true` where it is written, and start at a version "
-                    "after that; changes made before cannot be told",
+                    "after that; changes made before cannot be determined",
                 )
 
     def read(self, ctx: RunContext, bounds: Bounds) -> DataFrame:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class JdbcSource(NeedsCredential, Source):
-    """Rows of any database, by a driver that its user brings; each part at its own moment."""
+    """Rows of any database, by a driver that its user brings; each part at its own time."""
 
     example: ClassVar[Example] = {
         "system": "sqlserver",

@@ -77,11 +77,11 @@ class KafkaSource(KafkaTopic, Source):
     starting_offsets: Literal["earliest", "latest"] | dict[int, int] = "earliest"
     """Where reading begins: at either end, or at an offset for each partition."""
     starting_timestamp: Moment | None = None
-    """The moment from which messages are read, such as `2026-01-31T12:00:00Z`."""
+    """The timestamp from which messages are read, such as `2026-01-31T12:00:00Z`."""
     ending_offsets: Literal["latest"] | dict[int, int] = "latest"
     """Where reading ends, that offset not included."""
     ending_timestamp: Moment | None = None
-    """The moment before which messages are read."""
+    """The timestamp before which messages are read."""
     max_offsets_per_batch: int | None = Field(default=None, ge=1)
     """How much one batch reads at most; a run makes as many as it takes."""
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
@@ -142,10 +142,10 @@ class KafkaSource(KafkaTopic, Source):
     def _refuse_other(self, since: Bounds, identity: str) -> None:
         if since.identity != identity:
             raise GuardError(
-                f'topic "{self.topic}" was made anew, or is that of another cluster, '
+                f'topic "{self.topic}" was recreated, or is that of another cluster, '
                 "since the last batch read it",
                 hint="read the new one from its beginning by --from earliest, "
-                "or load everything anew with --full-refresh",
+                "or reload everything with --full-refresh",
             )
 
     def _start(self, reader: TopicReader, earliest: Offsets, latest: Offsets) -> dict[int, int]:

@@ -11,7 +11,7 @@ from deltaworks.contracts.plugin import Example
 
 
 class MysqlSource(DatabaseSource):
-    """Rows of MySQL or MariaDB; one connection reads them as of one moment."""
+    """Rows of MySQL or MariaDB; one connection reads them as of one point in time."""
 
     connector: ClassVar[str] = "mysql"
     server: ClassVar[Dialect] = MYSQL

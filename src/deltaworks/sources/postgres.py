@@ -11,7 +11,7 @@ from deltaworks.contracts.plugin import Example
 
 
 class PostgresSource(DatabaseSource):
-    """Rows of PostgreSQL, all as of one moment however many connections read them."""
+    """Rows of PostgreSQL, all as of one point in time however many connections read them."""
 
     connector: ClassVar[str] = "postgres"
     server: ClassVar[Dialect] = POSTGRES

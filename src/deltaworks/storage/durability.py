@@ -52,7 +52,7 @@ def fsync_path(path: str) -> None:
         if problem.errno not in _CANNOT:
             raise StorageError(
                 f'"{path}" cannot be put on the disk: {problem.strerror}',
-                hint="look after the disk, then run it again",
+                hint="check the disk, then run it again",
             ) from problem
     finally:
         os.close(handle)

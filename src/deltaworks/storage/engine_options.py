@@ -119,7 +119,7 @@ def _account(access: StoreAccess) -> str:
     account = access.bucket.partition("@")[2].partition(".")[0] or access.values.get("account", "")
     if not account:
         raise ConfigError(
-            f'it is not said to which storage account "{access.bucket}" belongs',
+            f'no storage account is set for "{access.bucket}"',
             hint="set `account` in `storage`, or write abfss://container@account.dfs...",
         )
     return account

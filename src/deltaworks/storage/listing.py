@@ -367,7 +367,7 @@ def unreadable_file(path: str, problem: OSError) -> DeltaworksError:
         return damaged_file(path)
     return StorageError(
         f'file "{path}" cannot be read: {problem.strerror}',
-        hint="give this user the right to read it, or look after the disk",
+        hint="give this user the right to read it, or check the disk",
     )
 
 

@@ -37,7 +37,7 @@ def reach(host: str, port: int, *, tls: bool = False, wait_seconds: float = _SEC
     except OSError as problem:
         raise unreached(
             "refused",
-            f"{place} takes no connection: {problem.strerror or problem}",
+            f"{place} does not accept connections: {problem.strerror or problem}",
             "start the server, or correct the port",
         ) from None
 

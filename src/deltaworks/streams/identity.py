@@ -161,7 +161,7 @@ def _as_it_was(table: EpochTable, version: int | None) -> EpochTable:
     except VersionNotFound:
         pass
     raise GuardError(
-        f'"{table.location}" was set back, and it cannot be told which epochs it still has',
+        f'"{table.location}" was set back, and it cannot be determined which epochs it still has',
         hint="go on under another writer id, from the first epoch the table lacks",
     )
 

@@ -105,7 +105,7 @@ class Maintenance:
             with plainly(self._own.location):
                 yield
         except DeltaworksError as problem:
-            self._warn(f"the table was not looked after this time: {problem.message}")
+            self._warn(f"maintenance of the table failed this time: {problem.message}")
 
     def _unjoin(self, table: EpochTable) -> None:
         """Undo what was joined while somebody else replaced it; nobody waits for it."""

@@ -43,7 +43,7 @@ Stored = TypeVar("Stored")
 _FIRST_PAUSE_S = 0.01
 _MAX_PAUSE_S = 2.0
 _CHANGED = "the table's columns or properties changed while the stream was open"
-_ANEW = "the table was dropped and made anew while the stream was open"
+_ANEW = "the table was dropped and recreated while the stream was open"
 _DROPPED = "the table was dropped while the stream was open"
 
 
@@ -237,7 +237,7 @@ class EpochSink(Generic[Stored]):
         if self._closed:
             raise GuardError("the stream is closed", hint="open it again")
         if self._fenced:
-            raise GuardError(self._fenced, hint="open the stream again and ask where it stands")
+            raise GuardError(self._fenced, hint="open the stream again and check its last epoch")
         if epoch < 0:
             raise GuardError(f"epoch {epoch} is below 0", hint="number epochs from 0 or 1")
         if self._unsettled is not None:
@@ -362,7 +362,7 @@ class EpochSink(Generic[Stored]):
 
     def _fence(self, why: str) -> GuardError:
         self._fenced = why
-        return GuardError(why, hint="open the stream again and ask where it stands")
+        return GuardError(why, hint="open the stream again and check its last epoch")
 
     def _note(self, epoch: int, rows: int) -> dict[str, Any]:
         return {

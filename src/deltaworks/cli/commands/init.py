@@ -66,7 +66,7 @@ tests:
       - {order_id: 1, customer: ada, amount: 12.0, updated_at: "2026-01-01 10:00:00"}
     expect:
       - {order_id: 1, amount: 12}
-  - name: what is no amount is set aside
+  - name: a row without an amount is quarantined
     given:
       - {order_id: 2, customer: bob, amount: oops, updated_at: "2026-01-01 09:00:00"}
       - {order_id: 3, customer: cyd, amount: -1, updated_at: "2026-01-01 09:00:00"}

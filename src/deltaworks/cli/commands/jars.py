@@ -36,7 +36,7 @@ def fetch(
 
 @app.command("archive")
 def archive(
-    force: Annotated[bool, typer.Option("--force", help="Make it anew if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Recreate it if it exists.")] = False,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:

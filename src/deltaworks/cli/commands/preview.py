@@ -70,7 +70,7 @@ def _summary(result: PreviewResult) -> str:
     what = "what sink" if result.kind == "load" else result.kind
     where = f'{what} "{result.step}"{" gets" if result.kind == "load" else ""}'
     aside = result.rows_quarantined
-    return f"{shown} of {where}" + (f"; {aside:,} set aside" if aside else "")
+    return f"{shown} of {where}" + (f"; {aside:,} quarantined" if aside else "")
 
 
 def _cell(value: Any) -> str:

@@ -28,7 +28,7 @@ from deltaworks.errors import ConfigError
 if TYPE_CHECKING:
     from deltaworks.runtime.quarantine.table import Choice
 
-app = typer.Typer(help="Rows that were set aside, and their way back.", no_args_is_help=True)
+app = typer.Typer(help="Quarantined rows, and how to replay them.", no_args_is_help=True)
 
 PipelineArgument = Annotated[
     str,
@@ -60,7 +60,7 @@ def list_groups(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Count the rows that are set aside, by pipeline, batch, step and rule."""
+    """Count quarantined rows by pipeline, batch, step and rule."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile)
         names = (opened.pipeline_name(pipeline),) if pipeline else opened.quarantined()
@@ -101,7 +101,7 @@ def show_rows(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Show rows that are set aside, each with the rule that refused it."""
+    """Show quarantined rows, each with the rule that refused it."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile)
         pipeline = opened.pipeline_name(pipeline)
@@ -183,7 +183,7 @@ def discard_rows(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Remove rows that are set aside for good. Shows them first; --apply removes them."""
+    """Delete quarantined rows for good. Without --apply it only shows them."""
     with answering(as_json=as_json, debug=debug):
         opened = Project.open(project, profile=profile)
         pipeline = opened.pipeline_name(pipeline)

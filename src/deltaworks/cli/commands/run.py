@@ -74,7 +74,7 @@ def run(
         typer.Option(
             "--from",
             metavar="POINT",
-            help="Read increments from this version or moment on; for Kafka also `earliest`.",
+            help="Read increments from this version or timestamp on; for Kafka also `earliest`.",
         ),
     ] = "",
     new_sinks: Annotated[

@@ -103,7 +103,8 @@ def restore(
     table: TableArgument,
     version: Annotated[int | None, typer.Option("--version", help="The version to go to.")] = None,
     timestamp: Annotated[
-        str | None, typer.Option("--timestamp", help="The moment to go to; UTC, or with its zone.")
+        str | None,
+        typer.Option("--timestamp", help="The timestamp to restore to; UTC, or with its zone."),
     ] = None,
     apply: Annotated[
         bool, typer.Option("--apply", help="Do it; without this it is only shown.")

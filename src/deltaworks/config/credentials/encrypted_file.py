@@ -166,7 +166,7 @@ class FileVault:
         return self._sealed(_Envelope(secrets.token_hex(16), "", {}))
 
     def _sealed(self, envelope: _Envelope) -> _Envelope:
-        """The same under the key of today, its check and its seal made anew."""
+        """The same under the key of today, its check and its seal recreated."""
         keys = _derived(self._key(), envelope.salt, envelope.cost)
         checked = replace(envelope, check=keys.cipher.encrypt(_CHECK.encode()).decode())
         return replace(checked, seal=checked.sealed_by(keys))

@@ -137,7 +137,7 @@ class HashicorpVault:
     def _checked_address(self) -> str:
         if not self._address.startswith(("http://", "https://")):
             raise ConfigError(
-                "it is not said where HashiCorp Vault is",
+                "the address of HashiCorp Vault is not set",
                 hint="set VAULT_ADDR, or `address` of the backend, to its https:// URL",
             )
         return self._address

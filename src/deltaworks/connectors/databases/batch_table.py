@@ -34,7 +34,7 @@ class DatabaseBatches:
             )
 
     def last(self, connection: Connection, writer: str) -> int | None:
-        """The last batch of a writer that is in the table; one made anew by hand has none."""
+        """The last batch of a writer that is in the table; one recreated by hand has none."""
         if self.server.resolved(connection, self.place) is None:
             return None
         found = connection.one(

@@ -16,7 +16,7 @@ STAGE = "_deltaworks_stage_"
 BATCHES = "_deltaworks_batches"
 BLOCK_BYTES = 8192
 AHEAD_DAYS = 2
-"""How far after now a moment counts as future: clocks of all time zones are within it."""
+"""How far after now a timestamp counts as future: clocks of all time zones are within it."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def earlier(self, literal: str, column: Column, seconds: int) -> str:
-        """A moment some seconds before another."""
+        """A timestamp some seconds before another."""
 
     def endless(self, column: Column) -> str:
         """The condition for values that come before or after all others; empty for none."""
@@ -208,7 +208,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def ahead(self, moment: str, column: Column) -> str:
-        """The condition for a moment that lies well after now; empty where it is no moment."""
+        """The condition for a timestamp that lies well after now; empty where it is not one."""
 
     @abstractmethod
     def digest(self, columns: Sequence[Column]) -> str:
@@ -251,7 +251,7 @@ class Dialect(ABC):
         return kind
 
     def sends(self, kind: str) -> str:
-        """Whether moments go to a column as instants or in UTC without a zone."""
+        """Whether timestamps go to a column as instants or in UTC without a zone."""
         return "timestamp_ntz" if "without time zone" in kind else "timestamp"
 
     @abstractmethod

@@ -24,7 +24,7 @@ _TROUBLE = {
     "table": (TableNotFound, "correct the table's name, with its schema where it has one"),
     "statement": (SpecError, "correct the query or the names in it"),
     "writes": (SpecError, "a source only reads: leave out what would write"),
-    "rule": (ConstraintViolated, "set such rows aside with a check; nothing was written"),
+    "rule": (ConstraintViolated, "quarantine such rows with a check; nothing was written"),
     "value": (ConstraintViolated, "cast the column, or set such rows aside; nothing was written"),
     "conflict": (CommitConflict, "run it again; nothing was written"),
     "connection": (Unreachable, "see that the server is up and can be reached, then run it again"),

@@ -230,8 +230,8 @@ class Increments:
             raise GuardError(
                 f'the last batch ended at "{self.column.name}" {last}, '
                 "and rows that change now come before that",
-                hint="go on from a point by --from, correct such rows, or load everything anew "
-                "with --full-refresh",
+                hint="go on from a point by --from, correct such rows, or reload everything with "
+                "--full-refresh",
             )
 
     def _refuse_future(self, connection: Connection, newer: str) -> None:

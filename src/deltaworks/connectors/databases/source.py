@@ -1,4 +1,4 @@
-"""What all sources of databases have in common: a table or query, read in parts of one moment."""
+"""What all database sources share: a table or query, read in parts as of one point in time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class DatabaseSource(DatabaseOptions, Source):
     fetch_rows: int = Field(default=10_000, ge=1)
     """Rows that the driver fetches at once."""
     consistent: bool = True
-    """Whether all rows are read as of one moment."""
+    """Whether all rows are read as of one point in time."""
 
     @field_validator("overlap", mode="before")
     @classmethod
@@ -104,7 +104,7 @@ class DatabaseSource(DatabaseOptions, Source):
             raise GuardError(
                 f"the last batch read {_told(since.identity)}, and the source is {_told(identity)}",
                 hint=f"go on by --from '{since.position['until']}', read all of it by an earlier "
-                "point, or load everything anew with --full-refresh",
+                "point, or reload everything with --full-refresh",
             )
 
     def holds_rows(self, project_ctx: ProjectContext, bounds: Bounds) -> bool:

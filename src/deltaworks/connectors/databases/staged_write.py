@@ -263,7 +263,7 @@ class DatabaseTable:
         if repeated:
             samples = ", ".join(str(row[0] if len(row) == 1 else row) for row in repeated)
             raise BatchKeyError(
-                f"merge keys {named} stand in the batch more than once: {samples}",
+                f"merge keys {named} occur in the batch more than once: {samples}",
                 hint="choose one of them with a deduplicate step",
             )
 

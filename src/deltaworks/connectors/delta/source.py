@@ -20,7 +20,7 @@ from deltaworks.model.table_info import TableInfo
 from deltaworks.model.table_ref import table_place_problems
 from deltaworks.storage.paths import read_text
 
-_ANEW = "load everything anew with --full-refresh"
+_ANEW = "reload everything with --full-refresh"
 
 
 class TableSource(NeedsCredential, Source):
@@ -91,14 +91,14 @@ class TableSource(NeedsCredential, Source):
         last, label = int(since.position["version"]), self.table or self.path
         if since.identity != found.table_id or self._other_history(project_ctx, since):
             raise GuardError(
-                f'"{label}" is not the table that the last batch read: it was made anew, '
+                f'"{label}" is not the table that the last batch read: it was recreated, '
                 "replaced or put back from a copy",
                 hint=f"put the old table back, read all of this one by --from 0, or {_ANEW}",
             )
         if found.version < last:
             raise GuardError(
                 f'"{label}" is at version {found.version}, though version {last} was read before',
-                hint=f"it was made anew or set back; {_ANEW}",
+                hint=f"it was recreated or set back; {_ANEW}",
             )
         return last
 

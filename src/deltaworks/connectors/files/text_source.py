@@ -38,7 +38,7 @@ class RecordSource(DriftingSource):
     """Text records at a path, folder or glob."""
 
     rule: ClassVar[str]
-    """What a record that is set aside has broken."""
+    """What a quarantined record has broken."""
     max_failed: MaxFailed = None
     """How many records may go into quarantine, as `10` or `0.1%` of those read; more stop it."""
 

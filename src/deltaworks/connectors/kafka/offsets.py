@@ -9,11 +9,11 @@ from deltaworks.connectors.kafka.topics import Offsets, TopicInfo
 from deltaworks.errors import GuardError, InputError
 from deltaworks.model.batch import OFFSETS, Bounds
 
-_CHOICES = "go on with what is left by --from earliest, or load everything anew with --full-refresh"
+_CHOICES = "go on with what is left by --from earliest, or reload everything with --full-refresh"
 
 
 def identity_of(topic: str, info: TopicInfo) -> str:
-    """Another one as soon as the topic is made anew, or is one of another cluster."""
+    """Another one as soon as the topic is recreated, or is one of another cluster."""
     return f"{topic} {info.topic_id} {info.cluster}"  # ids may hold any sign but a blank
 
 

@@ -68,7 +68,7 @@ class TopicReader:
         return self._offsets(partitions, lambda spec: spec.latest())
 
     def at(self, partitions: Iterable[int], moment: datetime) -> dict[int, int]:
-        """The offset of the first message from a moment on; the end where there is none."""
+        """The offset of the first message from a timestamp on; the end where there is none."""
         wanted = tuple(partitions)
         since_ms = int(moment.timestamp() * 1000)
         found = self._offsets(wanted, lambda spec: spec.for_timestamp(since_ms))

@@ -43,7 +43,7 @@ def landed_before(look: TableSnapshot | None, stamp: Stamp, *, label: str) -> Co
             f'"{label}" is ahead of the ledger: it has a batch {stamp.txn.version} '
             "that is not the batch of this run",
             hint="the ledger is older than the table: put the newer one back, "
-            "or load everything anew with --full-refresh",
+            "or reload everything with --full-refresh",
         )
     return CommitInfo(committed=False, version=found.version, note=LANDED_BEFORE)
 

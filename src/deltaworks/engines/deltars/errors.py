@@ -111,7 +111,7 @@ def _by_table(text: str, location: str) -> EngineError:
     if is_url(location) and any(mark in text for mark in _SHAPELESS):
         return UnreadableTable(
             f'"{location}" cannot be read: its log has no protocol or columns that make sense',
-            hint="nothing was written; restore the log from a backup, or write the table anew",
+            hint="nothing was written; restore the log from a backup, or rewrite the table",
         )
     return EngineError(
         f'delta-rs could not do this with "{location}"', hint="--debug shows what it said"

@@ -14,7 +14,7 @@ from deltaworks.model.merge_facts import FileScope, KeyRange
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CUT_OFF = timedelta(milliseconds=1)  # what Spark's statistics may lack at the end of a moment
+_CUT_OFF = timedelta(milliseconds=1)  # what Spark's statistics may lack at the end of a timestamp
 
 
 def file_scope(

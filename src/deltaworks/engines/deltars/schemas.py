@@ -72,7 +72,7 @@ def refuse_twins(fields: Iterable[pa.Field], above: str = "") -> None:
 
 
 def _kept_as(kind: pa.DataType) -> pa.DataType:
-    """What a type becomes: moments have microseconds, and repeated values are just values."""
+    """What a type becomes: timestamps have microseconds, and repeated values are just values."""
     import pyarrow as pa
     import pyarrow.types as kinds
 

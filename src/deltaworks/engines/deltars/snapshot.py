@@ -212,7 +212,7 @@ def the_same(look: TableSnapshot, table: DeltaTable | None) -> DeltaTable:
     """A table that was opened once more."""
     if table is None or str(table.metadata().id) != look.table_id:
         raise CommitConflict(
-            f'"{look.location}" was made anew while it was looked at', hint="run it again"
+            f'"{look.location}" was recreated while it was read', hint="run it again"
         )
     return table
 

@@ -365,7 +365,7 @@ class _Translator:
             sink.fields["mode"] = mode
         elif mode == "overwrite":
             message = f'"writeMode" cannot be "{given}" for a sink that only adds'
-            self._wrong_mode(message, "there is: Append, Upsert")
+            self._wrong_mode(message, "available: Append, Upsert")
 
     def _wrong_mode(self, message: str, hint: str) -> None:
         self.problem(("writeMode",), "wrong_value", message, hint)
@@ -436,4 +436,4 @@ def _figure(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return f"there is: {', '.join(names)}"
+    return f"available: {', '.join(names)}"

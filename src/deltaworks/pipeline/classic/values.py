@@ -99,5 +99,5 @@ def schema_text(text: str, root: Path) -> str:
 def _columns(text: str) -> str:
     columns = " ".join(_COMMENT.sub(" ", text).split()).removesuffix(";").rstrip()
     if not columns or columns.lower().startswith("create "):
-        raise WrongText("columns and their types are wanted", "write: id bigint, amount double")
+        raise WrongText("expected columns and their types", "write: id bigint, amount double")
     return columns

@@ -131,7 +131,7 @@ def missed(state: LedgerState, sink: str, *, adds: bool) -> tuple[BatchEntry, ..
             raise GuardError(
                 f'batch {entry.n} read batch {kept[0].n} again, which "{sink}" still has',
                 hint=f'say --new-sinks from-now to leave batch {entry.n} out of "{sink}", '
-                "or load everything anew with --full-refresh",
+                "or reload everything with --full-refresh",
             )
         found.append(entry)
     return tuple(found)
@@ -179,7 +179,7 @@ def _finish(entry: BatchEntry, intent: Intent, look: TableProbe) -> tuple[Step, 
     if len(landed) == len(entry.sinks):
         return Complete(entry), goes_on
     if intent.full_refresh and not is_retry:
-        given_up = Abandon(entry, "everything is loaded anew")
+        given_up = Abandon(entry, "everything is reloaded")
         return Replace(entry) if landed else given_up, True
     if not landed:
         reason = _why_not_again(entry, intent)

@@ -222,7 +222,9 @@ class Batches:
                 if output.committed:
                     self._maintain(loads[output.sink], ctx, done)
             except DeltaworksError as error:
-                self.warn(f'"{output.sink}" was loaded, but not looked after: {error.message}')
+                self.warn(
+                    f'"{output.sink}" was loaded, but its maintenance failed: {error.message}'
+                )
                 done.append(MaintenanceResult(operation="after_load", note=error.message))
             outputs.append(replace(output, maintenance=tuple(done)))
         return replace(result, outputs=tuple(outputs))
@@ -365,7 +367,7 @@ class Batches:
                 raise GuardError(
                     f'"{ref.label}" holds batch {entry.n} in version {info.version}, '
                     f"and file {torn[0]} of it is missing or cut short",
-                    hint="put the file back, or load everything anew with --full-refresh",
+                    hint="put the file back, or reload everything with --full-refresh",
                 )
             make_durable(ref.location, info.version)
 

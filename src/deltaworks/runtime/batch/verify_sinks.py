@@ -266,7 +266,7 @@ def _refuse_half_reverted(plan: Plan, state: LedgerState) -> None:
         raise GuardError(
             f'batch {entry.n} was taken out of some sinks and still is in "{min(entry.kept)}"',
             hint=f'restore "{min(entry.kept)}" to before that batch as well, '
-            "or load everything anew with --full-refresh",
+            "or reload everything with --full-refresh",
         )
     precise = {entry.n for entry in state.holes()}  # these go only where they are missing
     for entry in state.lost():
@@ -277,7 +277,7 @@ def _refuse_half_reverted(plan: Plan, state: LedgerState) -> None:
                     f'batch {entry.n} was taken out of "{min(entry.reverted)}" by a restore, '
                     f'and still is in "{load.name}", which appends',
                     hint=f'restore "{load.name}" to before that batch as well, '
-                    "or load everything anew with --full-refresh",
+                    "or reload everything with --full-refresh",
                 )
 
 

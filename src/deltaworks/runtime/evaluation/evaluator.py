@@ -63,7 +63,7 @@ class Evaluation:
         return [*(step.count for step in steps), *(n for one in self.passed for n in one.came)]
 
     def rows_quarantined(self) -> int:
-        """Rows that were set aside."""
+        """Quarantined rows."""
         return sum(part.rows for part in self.rejects)
 
     def steps(self) -> tuple[StepResult, ...]:

@@ -109,7 +109,7 @@ def split(step: StepFrame, stage: Stage, keeper: FrameCache) -> tuple[StepFrame,
 
 
 def balance(stage: str, rows_in: int, rows_out: int) -> None:
-    """No row may vanish: every one is passed on, set aside or dropped by name."""
+    """No row may vanish: every one is passed on, quarantined or dropped by name."""
     if rows_in != rows_out:
         raise InternalError(
             f'step "{stage}" took {rows_in:,} rows and accounts for {rows_out:,}; '

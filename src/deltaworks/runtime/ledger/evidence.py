@@ -158,7 +158,7 @@ def ahead(label: str, n: int, *, is_table: bool = True) -> GuardError:
 def ways_out(label: str, *, is_table: bool = True) -> str:
     """What one can always do about a table that others changed."""
     accept = f"take it as it is: `deltaworks table accept {label}`, " if is_table else ""
-    return f"{accept}or load everything anew with --full-refresh"
+    return f"{accept}or reload everything with --full-refresh"
 
 
 def note_of(entry: BatchEntry, writer: Writer) -> Mapping[str, Any]:

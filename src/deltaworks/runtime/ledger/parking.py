@@ -88,14 +88,14 @@ def parked_rows(ctx: RunContext, place: str) -> DataFrame:
     except (OSError, ValueError) as problem:
         raise StorageError(
             f'the parked batch "{place}" cannot be read: its manifest is gone or broken',
-            hint="put the folder back, or load everything anew with --full-refresh",
+            hint="put the folder back, or reload everything with --full-refresh",
         ) from problem
     frame = ctx.spark.read.parquet(f"{place}/rows")
     found = frame.count()
     if found != manifest["rows"]:
         raise StorageError(
             f'the parked batch "{place}" has {found:,} rows of {manifest["rows"]:,}',
-            hint="put the folder back, or load everything anew with --full-refresh",
+            hint="put the folder back, or reload everything with --full-refresh",
         )
     return frame
 

@@ -303,7 +303,7 @@ def _set_back(
     if to is None or to < floor:
         raise GuardError(
             f"version {record.version} set the table back, and nobody can say which batches it has",
-            hint="load everything anew with --full-refresh",
+            hint="reload everything with --full-refresh",
         )
     if to > found[0][0]:
         return [holding for at, holding in found if at <= to][-1]
@@ -446,7 +446,7 @@ def refuse_before_acceptance(table_id: str, version: int, state: LedgerState) ->
                 f"version {version} is older than version {at}, in which the table was accepted "
                 "as it is",
                 hint=f"choose version {at} or a later one, "
-                "or load everything anew with --full-refresh",
+                "or reload everything with --full-refresh",
             )
 
 

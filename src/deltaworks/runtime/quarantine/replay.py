@@ -1,4 +1,4 @@
-"""Rows that were set aside come back: each at the step it left, and on from there."""
+"""Quarantined rows come back: each at the step it left, and on from there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def replay_path(plan: Plan, entries: Entries) -> ReplayPath:
     for step, _ in entries:
         if step not in names:
             raise GuardError(
-                f'rows were set aside by step "{step}", which the pipeline no longer has',
+                f'rows were quarantined by step "{step}", which the pipeline no longer has',
                 hint="choose others with --step or --rule, or discard them",
             )
     passed = {step for step, _ in entries}

@@ -36,7 +36,7 @@ _KEPT = ("rule", "reason", "row", "columns", "raw", "stage", "kind")
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which of the rows that are set aside."""
+    """Which of the quarantined rows."""
 
     batch: int | None = None
     step: str = ""
@@ -87,13 +87,13 @@ class Quarantine:
         return Quarantine(place, project, pipeline, stores, spark)
 
     def exists(self) -> bool:
-        """Whether anything was ever set aside."""
+        """Whether anything was ever quarantined."""
         return DeltaRsEngine(self.stores).identity(self.location) is not None
 
     def groups(
         self, choice: Choice | None = None, *, version: int | None = None
     ) -> list[dict[str, Any]]:
-        """How many rows each rule set aside in each batch, oldest first."""
+        """How many rows each rule quarantined in each batch, oldest first."""
         if not self.exists():
             return []
         names = "batch, stage, kind, rule"
@@ -415,7 +415,7 @@ def write_quarantine(
     user_metadata: str,
     once: bool = False,
 ) -> CommitInfo | None:
-    """Put this batch's slice there; None when there is nothing to set aside and none to clear.
+    """Put this batch's slice there; None when there is nothing to quarantine and none to clear.
 
     With `once`, rows that an older batch refused for the same reason are left to its slice.
     """

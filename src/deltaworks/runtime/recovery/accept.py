@@ -249,7 +249,7 @@ class _Look:
     def _refuse_rows(self, entry: BatchEntry, why: str) -> None:
         raise GuardError(
             f'"{self.ref.label}" holds rows of batch {entry.n}, {why}',
-            hint="load everything anew with --full-refresh",
+            hint="reload everything with --full-refresh",
         )
 
     def require(self, state: LedgerState) -> None:
@@ -413,7 +413,7 @@ class _Look:
                     raise GuardError(
                         f"batch {entry.n} had landed in some of its sinks only when "
                         f'"{self.ref.label}" was changed',
-                        hint="load everything anew with --full-refresh",
+                        hint="reload everything with --full-refresh",
                     )
                 found.append((entry.n, sink.name, txn))
         return tuple(found) if finding.is_other else ()
@@ -466,7 +466,7 @@ class _Look:
     def _require_harmless(self, numbers: str) -> None:
         """Reading again what no ledger knows must add no row, neither there nor in quarantine."""
         what = f'"{self.ref.label}" holds batch {numbers}, which the ledger does not know'
-        hint = "use --keep-position, or load everything anew with --full-refresh"
+        hint = "use --keep-position, or reload everything with --full-refresh"
         for name, load in self.loads.items():
             if load.plugin.is_append():
                 problem = f'{what}, and sink "{name}" appends: its rows would be there twice'
@@ -499,5 +499,5 @@ class _Look:
             if not found_in(state, names, table, records, writers).now.unknown:
                 raise GuardError(
                     f'sink "{load.name}" may lack batch {numbers}, which the ledger does not know',
-                    hint="load everything anew with --full-refresh",
+                    hint="reload everything with --full-refresh",
                 )

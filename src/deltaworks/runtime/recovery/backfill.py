@@ -57,7 +57,7 @@ def new_sink(name: str, numbers: Iterable[int], state: LedgerState) -> GuardErro
     if state.is_stale(name):
         return GuardError(
             f'sink "{name}" still holds what was loaded before the last full refresh',
-            hint="load everything anew with --full-refresh, "
+            hint="reload everything with --full-refresh, "
             "or say --new-sinks from-now to add to it what comes next",
         )
     was_out = f"was not in the pipeline when batch {', '.join(map(str, numbers))} came"

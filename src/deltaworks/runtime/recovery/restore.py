@@ -78,7 +78,7 @@ class RestoreResult:
 def wanted_version(
     ref: TableRef, *, version: int | None, timestamp: datetime | None, stores: Stores = NO_STORES
 ) -> int:
-    """The version to go to, by its number or by a moment."""
+    """The version to go to, by its number or by a timestamp."""
     if timestamp is not None:
         _existing(ref, stores)
         return version_at(ref.location, timestamp, stores)
@@ -234,7 +234,7 @@ def _refuse_set_back(
     if last is not None and not is_ours and not is_past:
         raise GuardError(
             f"version {version} comes after version {at}, in which the table was set back by hand",
-            hint=f"choose a version before {at}, or load everything anew with --full-refresh",
+            hint=f"choose a version before {at}, or reload everything with --full-refresh",
         )
 
 
@@ -278,7 +278,7 @@ def _with_versions(
             raise GuardError(
                 f'the commit of batch {entry.n} of pipeline "{ledger.pipeline}" is not known, '
                 "so that nobody can say whether its rows would go",
-                hint="load everything anew with --full-refresh instead",
+                hint="reload everything with --full-refresh instead",
             )
         return replace(sink, version=record.version)
 

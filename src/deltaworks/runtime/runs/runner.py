@@ -435,7 +435,7 @@ class _Run:
         if problem := why_gone(self.plan, self.place.project_ctx, bounds):
             raise GuardError(
                 f'what was read so far cannot be loaded into "{min(names)}": {problem}',
-                hint="say --new-sinks from-now, or load everything anew with --full-refresh",
+                hint="say --new-sinks from-now, or reload everything with --full-refresh",
             )
         return batches.plan_new(
             NewBatch(

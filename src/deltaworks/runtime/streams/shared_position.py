@@ -30,7 +30,7 @@ def refuse_streamed(
                     f'`deltaworks stream run` has read what this run would read into "{label}" '
                     f"(epoch {epoch}): it would be there twice",
                     hint=f"go on with `deltaworks stream run {plan.pipeline.name}`, "
-                    "or load everything anew with --full-refresh",
+                    "or reload everything with --full-refresh",
                 )
 
 

@@ -133,7 +133,7 @@ class _Trial:
         wanted = self.placed.case.expect_quarantined
         if wanted is None or wanted == aside:
             return []
-        message = f"expected {_rows(wanted)} set aside, found {aside:,}"
+        message = f"expected {_rows(wanted)} quarantined, found {aside:,}"
         return [CaseFailure(what="expect_quarantined", message=message)]
 
 

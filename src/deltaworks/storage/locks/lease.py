@@ -74,7 +74,7 @@ class Lease:
             self._signed = jvm
         if not is_held or self._ended.is_set():
             raise GuardError(
-                f'the lock "{self._address}" was taken over: this run stood still for too long',
+                f'the lock "{self._address}" was taken over: this run was paused for too long',
                 hint="nothing more was written; run it again",
             )
 

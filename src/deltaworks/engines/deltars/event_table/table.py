@@ -197,7 +197,7 @@ def _moment(value: datetime) -> str:
 
 
 def _as_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows with moments as Python has them, by way of numbers."""
+    """Rows with timestamps as Python has them, by way of numbers."""
     import pyarrow as pa
     import pyarrow.types as kinds
 

@@ -167,7 +167,7 @@ def commit_times(location: str, stores: Stores = NO_STORES) -> list[tuple[int, i
 
 
 def version_at(location: str, moment: datetime, stores: Stores = NO_STORES) -> int:
-    """The version that was current at a moment."""
+    """The version that was current at a timestamp."""
     times, wanted_ms = commit_times(location, stores), int(moment.timestamp() * 1000)
     older = [version for version, modified in times if modified <= wanted_ms]
     if not older or wanted_ms > times[-1][1]:
@@ -176,7 +176,7 @@ def version_at(location: str, moment: datetime, stores: Stores = NO_STORES) -> i
 
 
 def version_from(location: str, moment: datetime, stores: Stores = NO_STORES) -> int:
-    """The first version that was made at a moment or after it."""
+    """The first version committed at a timestamp or later."""
     times, wanted_ms = commit_times(location, stores), int(moment.timestamp() * 1000)
     newer = [version for version, modified in times if modified >= wanted_ms]
     if not newer:

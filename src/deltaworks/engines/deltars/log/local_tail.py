@@ -72,7 +72,7 @@ class LogTail:
         return self.is_same_log()
 
     def is_same_log(self) -> bool:
-        """Whether the last commit known is there; of a table made anew its file is another."""
+        """Whether the last commit known is there; of a table recreated its file is another."""
         return self._stamp is not None and self._stamped(self.version) == self._stamp
 
     def _at(self, version: int) -> None:

@@ -42,7 +42,7 @@ _DECIMAL = re.compile(r"decimal(?:\(\s*([0-9]+)\s*,\s*(-?[0-9]+)\s*\))?")
 _SIZED = re.compile(r"(?:char|varchar|time)\([0-9]+\)|(?:geometry|geography)\(.*\)|interval .*")
 _MAX_DIGITS = 38
 _MAPPINGS = ("none", "name", "id")
-_HINT = "nothing was written; restore the log from a backup, or write the table anew"
+_HINT = "nothing was written; restore the log from a backup, or rewrite the table"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _columns(location: str, text: object) -> frozenset[str]:
     if problem:
         raise unreadable(location, problem)
     if not fields:
-        raise unreadable(location, "it has no columns", "write it anew with the columns it needs")
+        raise unreadable(location, "it has no columns", "rewrite it with the columns it needs")
     return frozenset(str(field["name"]).lower() for field in fields)
 
 

@@ -58,7 +58,7 @@ class FileSwap:
     goes: Mapping[str, Action]
     """The files that it added, by name, as the log has them now."""
     returns: Mapping[str, Action] | None
-    """The files that it removed, as they were; None when the log no longer tells."""
+    """The files that it removed, as they were; None when the log no longer shows."""
     replaced: bool
     """Whether it removed files."""
 
@@ -76,7 +76,7 @@ class FileSwap:
         for feature in sorted(set(table.features) - _FEATURES):
             yield f"the table has the feature {feature}"
         if returns is None:
-            yield "the log no longer tells what the files hold that were removed"
+            yield "the log no longer shows what the removed files contained"
         for name in (*self.goes, *(returns or ())):
             if _is_outside(name):
                 yield f"{name} is outside of the table"

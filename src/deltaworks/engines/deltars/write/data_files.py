@@ -70,7 +70,7 @@ class DataFolder:
             return pq.ParquetFile(handle).read()
 
     def has_int96(self, name: str) -> bool:
-        """Whether a file has moments in the old form; true of one that is in another folder."""
+        """Whether a file has INT96 timestamps; true of one that is in another folder."""
         import pyarrow.parquet as pq
 
         if is_url(name) or name.startswith("/"):

@@ -89,7 +89,7 @@ def _without_losers(
 
 
 def _comparable(rows: pa.Table) -> pa.Table:
-    """The rows with moments and days as numbers: Python knows fewer of them than Spark."""
+    """The rows with timestamps and dates as numbers: Python knows fewer of them than Spark."""
     import pyarrow as pa
 
     fields = [

@@ -142,7 +142,7 @@ class EpochTable:
         return self._folder.app_ids(begins)
 
     def refresh(self) -> None:
-        """Learn what others committed; of a table that was made anew, the new one."""
+        """Learn what others committed; of a table that was recreated, the new one."""
         with translated(self.location):
             if self._tail is not None and self._tail.follow():
                 return
@@ -158,7 +158,7 @@ class EpochTable:
         self._stamp = self._folder.stamp(self.table.version())
 
     def _is_same_log(self) -> bool:
-        """Whether the last commit known is still there; of a table made anew it is another."""
+        """Whether the last commit known is still there; of a table recreated it is another."""
         if self._tail is not None:
             return self._tail.is_same_log()
         return self._stamp is not None and self._folder.stamp(self.table.version()) == self._stamp
@@ -190,7 +190,7 @@ class EpochTable:
         found = list(self._folder.commit_infos(since + 1, self.version))
         if len(found) < self.version - since and (self.transaction(RESTORED) or -1) > since:
             raise GuardError(
-                f'"{self.location}" was set back, and its log no longer tells to where',
+                f'"{self.location}" was set back, and its log no longer shows to which version',
                 hint="go on under another writer id, from the first epoch the table lacks",
             )
         return tuple(

@@ -44,7 +44,9 @@ class Int96Timestamps:
             if is_sure or path in self._fine:
                 continue
             if self._folder.has_int96(unquote(path)):
-                return f'column "{columns[0]}" may hold moments that are too far away for delta-rs'
+                return (
+                    f'column "{columns[0]}" may contain timestamps that delta-rs cannot represent'
+                )
         self._fine = frozenset(paths)
         return ""
 
@@ -58,7 +60,7 @@ def refuse_misread(table: DeltaTable, location: str) -> None:
 
 
 def _moments(fields: Sequence[dict[str, Any]], prefix: str = "") -> Iterator[str]:
-    """The columns of moments; of those within lists and maps no statistics tell."""
+    """The columns of timestamps; of those within lists and maps no statistics tell."""
     for field in fields:
         name, kind = f"{prefix}{field['name']}", field["type"]
         if kind in _TIMES:
@@ -70,7 +72,7 @@ def _moments(fields: Sequence[dict[str, Any]], prefix: str = "") -> Iterator[str
 
 
 def _near_today(adds: pa.Table, columns: Sequence[str]) -> list[bool]:
-    """Of each file, whether statistics show that its moments can be counted in nanoseconds."""
+    """Of each file, whether statistics show that its timestamps can be counted in nanoseconds."""
     sure = [True] * adds.num_rows
     for name in columns:
         near = _near(adds, name)

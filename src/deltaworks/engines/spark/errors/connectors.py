@@ -41,7 +41,7 @@ def jdbc_error(class_name: str, message: str) -> DeltaworksError | None:
     if _RULE.search(line):
         return ConstraintViolated(
             f"the database refuses a row: {line}",
-            hint="set such rows aside with a check; nothing was written",
+            hint="quarantine such rows with a check; nothing was written",
         )
     return EngineError(f"the database says: {line}", hint="the message is the server's own")
 

@@ -50,7 +50,7 @@ def _no_state(cause: Cause) -> DamagedTable:
 
 def _no_columns(_: Cause) -> DamagedTable:
     return UnreadableTable(
-        "a table cannot be read: it has no columns", hint="write it anew with the columns it needs"
+        "a table cannot be read: it has no columns", hint="rewrite it with the columns it needs"
     )
 
 

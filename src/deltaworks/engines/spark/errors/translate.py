@@ -263,14 +263,14 @@ def _constraint(cause: Cause) -> ConstraintViolated:
         )
     return ConstraintViolated(
         f'a row breaks constraint "{name}" of the table ({rule}): {values}',
-        hint="correct the row, or set such rows aside with a check and `on_fail: quarantine`",
+        hint="correct the row, or quarantine such rows with a check and `on_fail: quarantine`",
     )
 
 
 def _not_null(cause: Cause) -> ConstraintViolated:
     column = cause.parameters.get("columnName", "")
     return ConstraintViolated(
-        f'column "{column}" of the table takes no NULL, and a row has one',
+        f'column "{column}" of the table does not allow NULL, and a row has one',
         hint="correct the row, or set such rows aside with a not_null check",
     )
 
@@ -278,7 +278,7 @@ def _not_null(cause: Cause) -> ConstraintViolated:
 def _no_column(cause: Cause) -> ConstraintViolated:
     column = cause.parameters.get("columnName", "")
     return ConstraintViolated(
-        f'column "{column}" of the table takes no NULL, and the rows do not have it',
+        f'column "{column}" of the table does not allow NULL, and the rows do not have it',
         hint="add the column to the rows in a derive step",
     )
 
@@ -333,7 +333,7 @@ def _made_meanwhile(cause: Cause) -> CommitConflict:
 
 def _no_changes_kept(cause: Cause) -> InputError:
     return InputError(
-        f"the changes cannot be told: {cause.first_line}",
+        f"the changes cannot be determined: {cause.first_line}",
         hint="start at a later version: the feed was off for a while, or its files were vacuumed",
     )
 

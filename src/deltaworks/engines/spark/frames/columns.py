@@ -195,4 +195,4 @@ def require_condition(frame: DataFrame, rule: Column, *, text: str) -> Column:
     kind = frame.select(rule).schema.fields[0].dataType.simpleString()
     if kind in ("boolean", "void"):
         return rule
-    raise SpecError(f'"{text}" is {kind}, and a condition is wanted', hint="compare it: ... > 0")
+    raise SpecError(f'"{text}" is {kind}; expected a condition', hint="compare it: ... > 0")

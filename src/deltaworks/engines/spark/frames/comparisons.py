@@ -44,7 +44,7 @@ def comparable(frame: DataFrame, name: str, value: str | float, *, where: str) -
 
 
 def _moment(text: str, kind: DataType, name: str, where: str) -> str:
-    """A date or moment as Spark's cast takes it."""
+    """A date or timestamp as Spark's cast takes it."""
     from pyspark.sql import types as T
 
     try:
@@ -54,7 +54,7 @@ def _moment(text: str, kind: DataType, name: str, where: str) -> str:
     except ValueError as problem:
         raise SpecError(
             f'{where} compares column "{name}" ({kind.simpleString()}) with "{text}"',
-            hint="write a date as 2026-01-31 and a moment as 2026-01-31T12:00:00Z",
+            hint="write a date as 2026-01-31 and a timestamp as 2026-01-31T12:00:00Z",
             context={"column": name},
         ) from problem
     return moment.replace(tzinfo=None).isoformat(sep=" ") if _is_plain(kind) else moment.isoformat()

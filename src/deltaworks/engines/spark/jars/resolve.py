@@ -87,7 +87,7 @@ def _verified(jar: Jar, path: Path) -> Path:
         raise StorageError(
             f"{path} is not the tested {jar.coordinate}: its SHA-256 is {digest[:12]}..., "
             f"expected {jar.sha256[:12]}...",
-            hint=f"delete {path} and run again to download it anew",
+            hint=f"delete {path} and run again to download it again",
             context={"file": str(path), "expected": jar.sha256, "found": digest},
         )
     return path

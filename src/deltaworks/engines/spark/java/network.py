@@ -78,7 +78,7 @@ def _read_pem(path: Path) -> Iterator[bytes]:
         except (binascii.Error, ValueError) as error:
             raise ConfigError(
                 f"{path} holds a damaged certificate",
-                hint=f"mend the file that {' / '.join(CERTIFICATE_VARIABLES)} names",
+                hint=f"repair the file that {' / '.join(CERTIFICATE_VARIABLES)} names",
             ) from error
 
 

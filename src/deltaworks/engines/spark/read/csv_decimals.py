@@ -58,7 +58,7 @@ def lenient_decimals(
 ) -> DataFrame:
     """The frame with its decimals read; a row with a text that does not fit is corrupt.
 
-    Its text is written anew, because Spark keeps that of rows only that it cannot read itself.
+    Its text is rewritten, because Spark keeps that of rows only that it cannot read itself.
     """
     from pyspark.sql import functions as F
 

@@ -82,5 +82,5 @@ def _additions(commit: _Commit, policy: ChangePolicy, location: str) -> tuple[An
     raise GuardError(
         f'version {commit.version} of "{location}" changed or deleted rows that were read before',
         hint="say `skip_change_commits`, `ignore_changes` or `ignore_deletes`, "
-        "or load everything anew with --full-refresh",
+        "or reload everything with --full-refresh",
     )

@@ -67,7 +67,7 @@ class JdbcWrite:
     options: Mapping[str, str] = field(default_factory=dict)
     """What the driver is told besides."""
     moments: Mapping[str, str] = field(default_factory=dict)
-    """Columns of moments -> the type they are sent as."""
+    """Columns of timestamps -> the type they are sent as."""
 
 
 def write_rows(frame: DataFrame, asked: JdbcWrite) -> None:

@@ -50,7 +50,7 @@ class JsonFiles(TextFiles):
         records = document if isinstance(document, list) else [document]
         for record, row in zip_longest(records, parsed):
             if not isinstance(record, dict):
-                return f"an object such as {{...}} is wanted, not {_text(record)[:_SHOWN]}"
+                return f"expected an object such as {{...}}, not {_text(record)[:_SHOWN]}"
             if row is not None and (found := _misfit(record, row, columns, "")):
                 return found
         return f"the record does not fit its columns: {_short(raw)}"

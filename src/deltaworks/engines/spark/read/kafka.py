@@ -180,7 +180,7 @@ class MessageRows:
         return rows.select("*", mark.alias(REJECTED)).drop(CORRUPT, PLACE)
 
     def kept_messages(self, kept: DataFrame, columns: StructType) -> tuple[DataFrame, StructType]:
-        """Messages that were set aside, as `messages` gives them; and the columns of values."""
+        """Quarantined messages, as `messages` gives them; and the columns of values."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
 

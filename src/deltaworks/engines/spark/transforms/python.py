@@ -65,7 +65,7 @@ class ProjectFunction:
                 result = function(frame, ctx) if takes == _WITH_CONTEXT else function(frame)
         if not isinstance(result, DataFrame):
             raise SpecError(
-                f"function {self.name} returned {type(result).__name__}, and a DataFrame is wanted",
+                f"function {self.name} returned {type(result).__name__}; expected a DataFrame",
                 hint="return the frame, or say `row: true` for a function over rows",
                 file=self._shown_file(),
                 line=_first_line(function),

@@ -186,7 +186,7 @@ def fitted_to(value: Any, kind: DataType, name: str) -> Any:
 
 def _fitted_struct(value: Any, kind: StructType, name: str) -> tuple[Any, ...]:
     if not isinstance(value, Mapping):
-        raise TypeError(f"{name or 'it'} returned {_described(value)}, and a dict is wanted")
+        raise TypeError(f"{name or 'it'} returned {_described(value)}; expected a dict")
     names = kind.fieldNames()
     for key in value:
         if key not in names:

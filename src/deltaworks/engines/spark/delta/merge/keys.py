@@ -73,7 +73,7 @@ def measured_keys(
         many, samples = facts.keys_repeated, sample_rows(repeated_keys(frame, keys))
         raise BatchKeyError(
             f"{many:,} merge key{'' if many == 1 else 's'} {_named(keys)} "
-            f"stand{'s' if many == 1 else ''} in the batch more than once: "
+            f"occur{'s' if many == 1 else ''} in the batch more than once: "
             f"{', '.join(samples)}",
             hint="say which row wins, such as `duplicates: {keep: newest, by: updated_at}`",
             context={"samples": samples},

@@ -1,4 +1,4 @@
-"""Tables that keep history: each row holds from one moment to the next (SCD type 2).
+"""Tables that keep history: each row is valid from one timestamp to the next (SCD type 2).
 
 The whole timeline of every key in the batch is drawn anew, from what stands and what comes,
 and is then merged by key and moment. So a row that arrives late finds its place, and a batch
@@ -119,7 +119,7 @@ def _drawn(drawn: DataFrame, write: Scd2, now: datetime) -> tuple[int, int]:
     row = drawn.agg(F.count(F.lit(1)), F.count_if(_NEW), F.count_if(later)).collect()[0]
     if row[2]:
         raise GuardError(
-            "the table holds rows that are valid only from a later moment than this machine's "
+            "the table holds rows that are valid only from a later time than this machine's "
             f"clock shows ({now:%Y-%m-%d %H:%M:%S} UTC)",
             hint="set the clock, or date the rows themselves with `sequence_by`",
         )

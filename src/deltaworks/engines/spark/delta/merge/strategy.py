@@ -137,7 +137,7 @@ def _advice(diff: DiffFacts, table: TableInfo, wish: MergeStrategy) -> str:
         return ""
     return (
         f"{diff.update + diff.delete:,} changed rows make {diff.files_touched:,} files "
-        f"({diff.bytes_touched / MEBIBYTE:,.0f} MiB) be written anew; "
+        f"({diff.bytes_touched / MEBIBYTE:,.0f} MiB) be rewritten; "
         f"{_SWITCH_ON} spares that, but readers without "
         "deletion vectors can no longer read the table, and delta-rs reads it and writes it no more"
     )
