@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from deltaworks.errors import SpecError
 from deltaworks.model.table_ref import table_path_problem
 from deltaworks.pipeline.classic.to_yaml import native_text
 from deltaworks.pipeline.parse import read_document, read_pipeline
@@ -118,8 +119,12 @@ def test_the_converted_file_is_the_same_pipeline(
     assert read.problems == ()
     converted = tmp_path / "p.yaml"
     converted.write_text(native_text(read.document.value), encoding="utf-8")
-    direct, through = read_pipeline(file, NAMES), read_pipeline(converted, NAMES)
-    assert through == direct
+    try:
+        direct = read_pipeline(file, NAMES)
+    except SpecError as error:
+        assume("named twice" not in str(error) and "differ only in case" not in str(error))
+        raise
+    assert read_pipeline(converted, NAMES) == direct
     assert direct.description == described
 
 

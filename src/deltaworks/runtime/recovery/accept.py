@@ -55,10 +55,7 @@ from deltaworks.storage.locks.file_lock import lock_of, locked, pipeline_lock
 def accept_table(
     ref: TableRef, writers: Sequence[tuple[Plan, RunEnv]], *, keep: bool, apply: bool
 ) -> AcceptResult:
-    """Take a table as it is; without `apply` only say what that means.
-
-    With `keep` nothing is read again. Else what is not in the table any more is.
-    """
+    """Take a table as it is. With `keep` nothing is read again; without `apply` nothing changes."""
     mine = [(plan, place) for plan, place in writers if _sinks(plan, place, ref)]
     if not mine:
         raise ConfigError(
