@@ -55,15 +55,18 @@ def all_generations(state: LedgerState) -> frozenset[int]:
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "rows of batches that are gone return to the quarantine": (
-        {"accepted.not_held": lambda *_: [], "timeline.generations_of": all_generations},
+        {
+            "ledger.table_contents.not_held": lambda *_: [],
+            "ledger.timeline.generations_of": all_generations,
+        },
         "refreshes",
     ),
     "a recreated table still counts as the old one": (
-        {"accept._Look._lost": lambda *_: ()},
+        {"recovery.accept._Look._lost": lambda *_: ()},
         "one accident",
     ),
     "rows of two generations are accepted": (
-        {"accept._Look.refuse_mixture": lambda _: None},
+        {"recovery.accept._Look.refuse_mixture": lambda _: None},
         "refreshes",
     ),
 }

@@ -114,38 +114,44 @@ def whatever_id(known: trust.Known, now: Any) -> None:
 
 PATCHES: dict[str, dict[str, Any]] = {
     "a batch that a later run finished has no version": {
-        "batches.landing": without_version,
-        "restore._with_versions": lambda _, __, state, ___: state,
+        "batch.lifecycle.landing": without_version,
+        "recovery.restore._with_versions": lambda _, __, state, ___: state,
     },
     "a table ahead of its ledger is not noticed": {
-        "batches.Batches._number": next_number,
-        "runner.verify_sinks": lambda *_, **__: None,
+        "batch.lifecycle.Batches._number": next_number,
+        "runs.runner.verify_sinks": lambda *_, **__: None,
     },
-    "a full refresh gives up a half-landed batch at once": {"decide.Replace": given_up_at_once},
+    "a full refresh gives up a half-landed batch at once": {
+        "batch.decide.Replace": given_up_at_once
+    },
     "rows of a replay that is taken back return nowhere": {
-        "quarantine.Quarantine.take_back": only_slices_go
+        "quarantine.table.Quarantine.take_back": only_slices_go
     },
     "the quarantine of an older generation is gone": {
-        "quarantine.Quarantine._returning": no_older_generation
+        "quarantine.table.Quarantine._returning": no_older_generation
     },
-    "an undo is known by a number that must grow": {"undo._write": growing_number},
-    "only the first batch of a run is undone": {"undo._batches_of": only_the_first},
-    "a batch before an undone one is passed by": {"ledger_state.LedgerState.holes": lambda _: ()},
+    "an undo is known by a number that must grow": {"recovery.undo._write": growing_number},
+    "only the first batch of a run is undone": {"recovery.undo._batches_of": only_the_first},
+    "a batch before an undone one is passed by": {"ledger.state.LedgerState.holes": lambda _: ()},
     "a sink that was left out is not asked about": {
-        "ledger_state.LedgerState.missed_by": new_sinks_only
+        "ledger.state.LedgerState.missed_by": new_sinks_only
     },
-    "the id of a table is not compared": {"trust.refuse_other_table": whatever_id},
-    "a table is restored over what its ledger lost": {"restore._refuse_lost": lambda *_: None},
-    "a table is not looked at before an undo": {"undo.verify_tables": lambda *_, **__: None},
+    "the id of a table is not compared": {"batch.verify_sinks.refuse_other_table": whatever_id},
+    "a table is restored over what its ledger lost": {
+        "recovery.restore._refuse_lost": lambda *_: None
+    },
+    "a table is not looked at before an undo": {
+        "recovery.undo.verify_tables": lambda *_, **__: None
+    },
     "a table that is replaced while a batch is loaded is not noticed": {
-        "batches.refuse_meddling": lambda *_, **__: None,
-        "evidence._refuse_meddled": lambda *_, **__: None,
+        "batch.lifecycle.refuse_meddling": lambda *_, **__: None,
+        "ledger.evidence._refuse_meddled": lambda *_, **__: None,
     },
     "the quarantine keeps what a step did that never happened": {
-        "quarantine.Quarantine.set_back": lambda *_, **__: None
+        "quarantine.table.Quarantine.set_back": lambda *_, **__: None
     },
     "a refresh that a folder holds and its ledger lost is not noticed": {
-        "trust._refuse_unknown_writers": lambda *_: None
+        "batch.verify_sinks._refuse_unknown_writers": lambda *_: None
     },
 }
 TWO_KEYED = (("a", "upsert"), ("b", "upsert"))
