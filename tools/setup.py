@@ -42,8 +42,8 @@ LOCK = Path("requirements", "lock.txt")
 STAMPED_FILES = (BUILD_LOCK, LOCK, Path("pyproject.toml"))
 JAR_LOCKS = (
     Path("src", "deltaworks", "engines", "spark", "versions.py"),
-    Path("src", "deltaworks", "engines", "spark", "s3_jars.py"),
-    Path("src", "deltaworks", "engines", "spark", "connector_jars.py"),
+    Path("src", "deltaworks", "engines", "spark", "jars", "s3.py"),
+    Path("src", "deltaworks", "engines", "spark", "jars", "connectors.py"),
 )
 QUIET_SECONDS = 10
 TAIL_LINES = 15
