@@ -53,7 +53,7 @@ def reach_master(master: str) -> None:
 def ship_package(spark: SparkSession, folder: Path) -> None:
     """Send this package to the workers, so that functions of the user's can import it there."""
     archive = folder / f"deltaworks-{__version__}.zip"
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[3]
     with zipfile.ZipFile(archive, "w") as packed:
         for path in sorted(package.rglob("*.py")):
             packed.write(path, path.relative_to(package.parent))
