@@ -302,7 +302,7 @@ class Project(ProjectTables):
         return self._workplace().quarantine(pipeline)
 
     def quarantined(self) -> tuple[str, ...]:
-        """The pipelines that have set rows aside, by name."""
+        """The pipelines that have quarantined rows, by name."""
         return quarantined_pipelines(folders_in(self.config.warehouse, self.config.stores))
 
     def replay(

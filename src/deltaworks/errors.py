@@ -305,7 +305,7 @@ class InputError(RunError):
     """A file is missing, a glob matches nothing, or a value cannot be read."""
 
     code = "input"
-    remedy = "Correct the file, or set such rows aside with `on_error: quarantine`."
+    remedy = "Correct the file, or quarantine such rows with `on_error: quarantine`."
 
 
 class BatchKeyError(RunError):

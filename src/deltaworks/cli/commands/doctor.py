@@ -23,7 +23,7 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Say what is right and wrong with this machine, and the command that mends it."""
+    """Say what is right and wrong with this machine, and the command that fixes it."""
     with answering(as_json=as_json, debug=debug):
         with Project.open(project, profile=profile) as opened:
             findings = _examined(opened)

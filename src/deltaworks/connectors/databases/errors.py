@@ -25,7 +25,7 @@ _TROUBLE = {
     "statement": (SpecError, "correct the query or the names in it"),
     "writes": (SpecError, "a source only reads: leave out what would write"),
     "rule": (ConstraintViolated, "quarantine such rows with a check; nothing was written"),
-    "value": (ConstraintViolated, "cast the column, or set such rows aside; nothing was written"),
+    "value": (ConstraintViolated, "cast the column, or quarantine such rows; nothing was written"),
     "conflict": (CommitConflict, "run it again; nothing was written"),
     "connection": (Unreachable, "see that the server is up and can be reached, then run it again"),
 }

@@ -254,7 +254,7 @@ class DatabaseTable:
         if nulls:
             raise BatchKeyError(
                 f"{nulls:,} rows have NULL in merge key {named}",
-                hint="set such rows aside with a not_null check and `on_fail: quarantine`",
+                hint="quarantine such rows with a not_null check and `on_fail: quarantine`",
             )
         listed = ", ".join(keys)
         repeated = connection.rows(

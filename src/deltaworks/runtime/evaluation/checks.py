@@ -96,7 +96,7 @@ def quality_error(results: Sequence[CheckResult], *, file: str, line: int) -> Qu
     """The error for checks that stop a run."""
     wrong = failed(results)
     lines = [f'check "{result.name}" failed: {result.detail}' for result in wrong[:3]]
-    hint = "correct the rows or the rule; `on_fail: quarantine` sets such rows aside"
+    hint = "correct the rows or the rule; `on_fail: quarantine` quarantines such rows"
     if wrong[0].on_fail != "fail":
         hint = "correct the rows or the rule, or allow more with `max_failed`"
     elif wrong[0].rows_failed is None:

@@ -271,7 +271,7 @@ def _not_null(cause: Cause) -> ConstraintViolated:
     column = cause.parameters.get("columnName", "")
     return ConstraintViolated(
         f'column "{column}" of the table does not allow NULL, and a row has one',
-        hint="correct the row, or set such rows aside with a not_null check",
+        hint="correct the row, or quarantine such rows with a not_null check",
     )
 
 

@@ -74,7 +74,7 @@ def _bad_record(cause: Cause) -> InputError:
     record = cause.parameters.get("badRecord", "")
     return InputError(
         f"a row cannot be read: {record}",
-        hint="correct it, or set such rows aside with `on_error: quarantine`",
+        hint="correct it, or quarantine such rows with `on_error: quarantine`",
         context={"record": record},
     )
 

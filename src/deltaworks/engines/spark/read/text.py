@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, Row
     from pyspark.sql.types import StructType
 
-SET_ASIDE = "correct it, or set such rows aside with `on_error: quarantine`"
+SET_ASIDE = "correct it, or quarantine such rows with `on_error: quarantine`"
 _MAX_LINES = 5_000_000
 _CHUNK_BYTES = 1 << 20
 _EVERY_BYTE = ("iso-8859-1",)

@@ -56,7 +56,7 @@ def refuse_null_keys(
     raise BatchKeyError(
         f"{count:,} row{' has' if count == 1 else 's have'} NULL in {what} "
         f"{_named(keys)}, for example {samples[0]}",
-        hint="set such rows aside with a not_null check and `on_fail: quarantine`" + empty,
+        hint="quarantine such rows with a not_null check and `on_fail: quarantine`" + empty,
         context={"samples": samples},
     )
 
