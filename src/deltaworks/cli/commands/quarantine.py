@@ -141,7 +141,7 @@ def replay_rows(
     quiet: QuietOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Bring rows back at the step they left. Each lands once; what fails again stays quarantined."""
+    """Bring rows back at the step they left. Each lands once; what fails again stays there."""
     with answering(as_json=as_json, debug=debug):
         changes = _changes(change)
         with Progress(quiet=quiet) as progress:
