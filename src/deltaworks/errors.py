@@ -226,7 +226,7 @@ class CommitUnknown(EngineError):
 
 
 class UnsupportedOperation(EngineError):
-    """This release cannot do that here, such as an object store."""
+    """The engine, the table or the connection does not support this operation."""
 
     code = "unsupported"
     remedy = "The message names what can."
@@ -268,10 +268,10 @@ class UnreadableTable(DamagedTable):
 
 
 class StorageError(EngineError):
-    """The disk is full, read-only or forbidden."""
+    """A disk, an object store or a server is full, read-only, forbidden or does not answer."""
 
     code = "storage"
-    remedy = "Free space, or give the user the right to write there."
+    remedy = "Free space, give the user the right to write there, or correct the keys."
 
 
 class Unreachable(EngineError):
