@@ -193,6 +193,9 @@ def test_every_file_of_the_page_on_files_is_valid(
 ) -> None:
     for example in of_language(FILES_PAGE, "yaml"):
         write_file(example, tmp_path)
+    (tmp_path / "transforms").mkdir()
+    functions = of_language(FILES_PAGE, "python")[0].text
+    (tmp_path / "transforms" / "cleaning.py").write_text(functions, encoding="utf-8")
     config = load_project(tmp_path, environ={})
     assert config.name == "shop"
     assert load_project(tmp_path, environ={}, profile="big").engine.master == "local[8]"

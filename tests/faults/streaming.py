@@ -121,7 +121,7 @@ def _prepare(point: str, armed: threading.Event) -> None:
     if point == "flushed":
         _strike(EpochBuffer, "stored", armed, after=True)
     elif point == "committing":
-        _strike(epochs, "refuse_unwritable_place", armed, after=True)
+        _strike(epochs, "refuse_unwritable", armed, after=True)
     elif point == "committed":
         _strike(epochs.EpochTable, "_landed", armed, after=False)
     elif point == "durable":

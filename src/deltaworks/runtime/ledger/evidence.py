@@ -113,9 +113,14 @@ def _refuse_other_identity(
 ) -> None:
     """A batch that adds rows to a table must be in the one that it was planned for."""
     adds = load.plugin.accepts_late_rows() and not entry.replaces
-    if adds and sink.identity and now.identity != sink.identity:
-        is_table = now.version is not None
-        raise _meddled(load.plugin.target(project_ctx).label, entry.n, is_table=is_table)
+    label = load.plugin.target(project_ctx).label
+    if adds and _has_identity(sink, label) and now.identity != sink.identity:
+        raise _meddled(label, entry.n, is_table=now.version is not None)
+
+
+def _has_identity(sink: SinkEntry, label: str) -> bool:
+    """Whether more than its name was known of a table; a database may give it an id only later."""
+    return sink.identity.rpartition(".")[2] not in ("", label.rpartition(".")[2])
 
 
 def _since(sink: SinkEntry) -> int:
