@@ -51,7 +51,7 @@ class Proxy:
 
     def forbid_deletes(self) -> None:
         """Refuse to delete anything from now on, as a store does whose policy says so."""
-        self._tell(is_persistent=True)
+        self._tell(keeps=True)
 
     def asked(self) -> list[str]:
         """What was asked for since the last look, such as "PUT /lake/wh/a"."""
