@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,17 +16,12 @@ from deltaworks.storage.table_path import all_below
 
 @contextmanager
 def tidied(
-    location: str,
-    stores: Stores = NO_STORES,
-    *,
-    before: frozenset[str] = frozenset(),
-    settle: Callable[[], None] = lambda: None,
+    location: str, stores: Stores = NO_STORES, *, before: frozenset[str] = frozenset()
 ) -> Iterator[None]:
     """Remove what a table's first load left behind that failed: no commit names any of it.
 
     Only once an engine said so itself. Where it was cut off it may still be at work; what is left
     then is passed over by the next load. What was there before stays, whoever put it there.
-    `settle` waits for tasks that may still write.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -35,7 +30,6 @@ def tidied(
         yield
     except (EngineError, PySparkException, Py4JJavaError):
         with suppress(EngineError):  # what failed is told, not that its traces are left
-            settle()
             _remove_new(location, stores, before)
         raise
 

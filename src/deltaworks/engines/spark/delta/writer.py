@@ -50,7 +50,6 @@ from deltaworks.engines.spark.frames.sizing import fitted as fitted_to
 from deltaworks.engines.spark.frames.strings import plain_strings
 from deltaworks.engines.spark.frames.temp_views import is_empty, shared_view
 from deltaworks.engines.spark.session.conf import temporary_conf
-from deltaworks.engines.spark.session.jobs import await_tasks
 from deltaworks.errors import (
     CommitConflict,
     CommitUnknown,
@@ -344,8 +343,7 @@ class TableWriter:
         from deltaworks.engines.spark.delta.first_load import tidied
 
         before = require_free(self.location, self.log.stores)
-        settle = partial(await_tasks, self.spark)
-        with tidied(self.location, self.log.stores, before=before, settle=settle):
+        with tidied(self.location, self.log.stores, before=before):
             small = self._by_deltars(lambda: self.hybrid.create(frame, self.stamp), None)
             if small is None:
                 if not holds_rows and is_empty(frame):

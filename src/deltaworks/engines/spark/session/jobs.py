@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -42,22 +41,6 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
         return
     with suppress(Py4JError, OSError):  # the caller tries again
         spark.sparkContext.cancelJobsWithTag(tag)
-
-
-def await_tasks(spark: SparkSession, *, max_wait_s: float = 10.0) -> None:
-    """Wait until no task runs: one that was cancelled may still write a file before it ends."""
-    from py4j.protocol import Py4JError
-
-    end = time.monotonic() + max_wait_s
-    with suppress(Py4JError, OSError):  # a Spark that is gone runs no task
-        while running_tasks(spark) and time.monotonic() < end:
-            time.sleep(0.05)
-
-
-def running_tasks(spark: SparkSession) -> int:
-    """The tasks at work now, of all sessions; unknown over Connect, which counts as none."""
-    tracker = spark.sparkContext._jsc.sc().statusTracker() if has_jvm(spark) else None
-    return sum(one.numRunningTasks() for one in tracker.getExecutorInfos()) if tracker else 0
 
 
 def rows_so_far(spark: SparkSession) -> int:
