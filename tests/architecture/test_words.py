@@ -14,7 +14,7 @@ from tests.architecture.source_tree import modules, name_of, tree_of
 INSTEAD = {
     r"\bmoments?\b": "timestamp, time",
     r"\banew\b": "again, recreated, reload",
-    r"\bset(s|ting)? (\w+ ){0,3}aside\b": "quarantine",
+    r"\bset(s|ting)? aside\b": "quarantined",
     r"\b(is|are) wanted\b": "expected ...",
     r"\bthere (is|are): ": "available: ",
     r"\btakes no NULL\b": "does not allow NULL",
