@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,7 @@ def test_a_file_that_is_exchanged_while_spark_reads_it_stops_the_run(
     assert "changed while it was read" in result.error.message
     assert "data/1.csv" in result.error.message
     assert bench.version("t") is None
+    time.sleep(4)  # the cancelled task still sleeps, and removes its file when it ends
     bench.write("slow.py", "def slow(row):\n    return row\n")
     bench.run("t")
     assert [row["v"] for row in bench.rows("t")] == ["another", "another"]
